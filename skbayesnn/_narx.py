@@ -1,0 +1,624 @@
+"""The dynamic regressor: the sparse Bayesian network on lagged inputs and outputs."""
+
+import warnings
+
+import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from . import _simulation as simulation
+from . import _validation as checks
+from ._base import SparseBayesRegressor
+from ._lags import (
+    build_lag_matrix,
+    complete_rows,
+    lagged_names,
+    make_lags,
+    session_starts,
+)
+
+
+class SparseBayesNARXRegressor(SparseBayesRegressor):
+    r"""Nonlinear ARX model: a self-pruning network on lagged inputs and outputs.
+
+    .. math:: y(t) = \mathrm{Net}(u(t), u(t-1), \ldots, y(t-1), \ldots) + \xi(t)
+
+    The network is learned one step ahead by sparse Bayesian learning, as
+    :class:`SparseBayesMLPRegressor` does; lags and units that the data do not support
+    are pruned. ``predict`` gives one-step and ``horizon``-step-ahead predictions of a
+    measured record, or simulates it in free run, all with standard deviations.
+
+    Parameters
+    ----------
+    input_lags : int or list of int, default=2
+        Lags of the inputs: 1 to n for a number n, or an explicit list.
+    output_lags : int or list of int, default=2
+        Lags of the outputs, likewise.
+    include_current_input : bool, default=True
+        Whether u(t) is a regressor of y(t).
+    hidden_layer_sizes : int or array-like of int, default=(10,)
+        Units in each hidden layer before pruning. ``()`` is a linear ARX model.
+    activation : {"tanh", "relu", "logistic"}, default="tanh"
+        Activation of the hidden units. The output is linear.
+    groups : {"element", "row", "column"} or sequence of these, \
+            default=("row", "column")
+        Which weights share a prior variance (Table 1 of [1]_): each has its own
+        ("element", the paper's shape-wise), all that leave a unit ("row": prunes lags
+        and units), or all that enter a unit ("column": prunes units). With several, a
+        weight's prior is the product of its groups' priors.
+    reg_lambda : float or array-like of shape (n_layers,), default=4.0
+        Strength of the prior in (15), not negative; one number a weight layer is
+        allowed. It acts as a temperature: the likelihood counts to the power
+        1 / ``reg_lambda``. 1 is Bayes' rule for independent Gaussian residuals; those
+        of a dynamic system seldom are, which makes 1 too trustful. 0 is no
+        regularisation.
+    kappa_variance : float, default=1e-6
+        A weight whose prior variance falls below is pruned. In units of the scaled
+        inputs and outputs, see ``normalize``.
+    kappa_weight : float, default=1e-3
+        A weight whose magnitude falls below is pruned. Units as above.
+    reweight : bool, default=True
+        False keeps the penalty of the first cycle: the conventional group lasso (the
+        lasso for ``groups="element"``) with the penalty
+        :math:`2 \lambda \sum_g \|W_g\|_2` beside :math:`\|y - \hat y\|^2 / \sigma^2`.
+    noise_variance : "auto", float or array-like of shape (n_outputs,), default="auto"
+        Variance of :math:`\xi`, in squared units of y. "auto" learns it with the prior
+        variances.
+    curvature : {"auto", "full", "diag"}, default="auto"
+        Gauss-Newton matrix that the updates use: whole (by its N x N dual where
+        weights outnumber samples), or its exact diagonal. "auto" takes the whole one
+        up to 4096 unknowns.
+    solver : {"lm", "lbfgs", "adam"}, default="lm"
+        Fit of the weights within a cycle: Levenberg-Marquardt, the best for networks
+        of up to some thousand weights; L-BFGS or Adam for larger ones.
+    max_cycles : int, default=100
+        Largest number of cycles.
+    max_iter : "auto" or int, default="auto"
+        Iterations of the solver in a cycle (steps, or epochs of Adam). "auto" is 3 for
+        "lm", 50 for "lbfgs" and 20 for "adam".
+    tol : float, default=1e-4
+        A fit ends when two cycles in turn prune nothing and change the objective by
+        less than ``tol`` an observation.
+    normalize : bool, default=True
+        Scale regressors and outputs to zero mean and unit variance inside the model.
+        ``coefs_``, ``prior_variance_``, ``posterior_covariance_`` and the thresholds
+        then refer to the scaled variables; everything else is in the user's units.
+    n_restarts : int, default=1
+        Fits from different random weights. The one that simulates the training record
+        best in free run is kept.
+    n_jobs : int or None, default=None
+        Restarts that run side by side (joblib). It does not change the result.
+    warm_start : bool, default=False
+        Go on from the network, variances and scaling of the previous fit. A fit that
+        Ctrl-C interrupts then keeps the last finished cycle.
+    random_state : int, RandomState instance or None, default=None
+        Source of the initial weights and of Adam's mini-batches.
+    verbose : bool or int, default=False
+        Print a line a cycle.
+
+    Attributes
+    ----------
+    max_lag_ : int
+        Longest lag: rows needed before the first prediction.
+    lag_relevance_ : dict of str to float
+        For each lagged regressor, such as ``"y(t-1)"``, the root mean squared
+        derivative of the scaled output by it over the training data; 0 if pruned.
+    feature_relevance_ : ndarray of shape (n_regressors,)
+        The same numbers, in the order of ``get_lagged_feature_names_out()``.
+    coefs_ : list of ndarray of shape (n_units_in, n_units_out)
+        Posterior mode of the weights, zero where pruned.
+    intercepts_ : list of ndarray of shape (n_units_out,)
+        Biases.
+    masks_ : list of ndarray of bool, shapes as ``coefs_``
+        True where a weight was kept.
+    prior_variance_ : list of ndarray, shapes as ``coefs_``
+        Learned prior variance of each weight, zero where pruned.
+    noise_variance_ : float or ndarray of shape (n_outputs,)
+        Noise variance in squared units of y.
+    posterior_covariance_ : ndarray of shape (n_kept, n_kept) or (n_kept,)
+        Posterior covariance (11) of the kept parameters, layer after layer, each with
+        its weights in C order and then its biases; its diagonal with
+        ``curvature="diag"`` or more than 4096 kept parameters.
+    log_marginal_likelihood_ : float
+        Laplace approximation of the log evidence of y, in nats.
+    history_ : dict of ndarray, one entry a cycle
+        ``objective_start``, ``objective`` and ``objective_pruned``: (10) with the
+        curvature of the cycle, before and after its updates, and after its pruning;
+        ``rmse`` (units of y), ``n_active_weights``, ``n_active_neurons`` and
+        ``n_iter``.
+    n_cycles_ : int
+        Cycles done.
+    n_iter_ : int
+        Solver iterations over all cycles.
+    n_outputs_ : int
+        Number of outputs.
+    n_features_in_ : int
+        Number of inputs seen during fit, 0 for an autoregression.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the inputs, when they are all strings.
+
+    See Also
+    --------
+    SparseBayesMLPRegressor : The static network.
+    skbayesnn.metrics : Errors and scorers that leave the initialisation out.
+
+    Notes
+    -----
+    Rows are equally spaced in time. Cross-validation must keep them in order:
+    ``TimeSeriesSplit``, or group-wise splits with the groups as ``sessions``.
+
+    References
+    ----------
+    .. [1] H. Zhou, C. Ibrahim, W. Pan, "A Sparse Bayesian Deep Learning Approach for
+       Identification of Cascaded Tanks Benchmark", 2019.
+
+    Examples
+    --------
+    >>> from skbayesnn import SparseBayesNARXRegressor
+    >>> from skbayesnn.datasets import make_cascaded_tanks
+    >>> tanks = make_cascaded_tanks(random_state=0)
+    >>> model = SparseBayesNARXRegressor(random_state=0)
+    >>> model = model.fit(tanks.data, tanks.target)
+    >>> test = tanks.tests.test
+    >>> one_step, std = model.predict(test.data, test.target, return_std=True)
+    >>> n_init = tanks.n_initialization
+    >>> simulated = model.predict(test.data, y_init=test.target[:n_init])
+    """
+
+    _parameter_constraints: dict = {
+        "input_lags": [checks.Interval(checks.Integral, 0, None, closed="left"), list],
+        "output_lags": [checks.Interval(checks.Integral, 0, None, closed="left"), list],
+        "include_current_input": ["boolean"],
+        **SparseBayesRegressor._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        input_lags=2,
+        output_lags=2,
+        *,
+        include_current_input=True,
+        hidden_layer_sizes=(10,),
+        activation="tanh",
+        groups=("row", "column"),
+        reg_lambda=4.0,
+        kappa_variance=1e-6,
+        kappa_weight=1e-3,
+        reweight=True,
+        noise_variance="auto",
+        curvature="auto",
+        solver="lm",
+        max_cycles=100,
+        max_iter="auto",
+        tol=1e-4,
+        normalize=True,
+        n_restarts=1,
+        n_jobs=None,
+        warm_start=False,
+        random_state=None,
+        verbose=False,
+    ):
+        self.input_lags = input_lags
+        self.output_lags = output_lags
+        self.include_current_input = include_current_input
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.groups = groups
+        self.reg_lambda = reg_lambda
+        self.kappa_variance = kappa_variance
+        self.kappa_weight = kappa_weight
+        self.reweight = reweight
+        self.noise_variance = noise_variance
+        self.curvature = curvature
+        self.solver = solver
+        self.max_cycles = max_cycles
+        self.max_iter = max_iter
+        self.tol = tol
+        self.normalize = normalize
+        self.n_restarts = n_restarts
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @checks.restore_on_failure
+    @checks.fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sessions=None):
+        """Learn the model from one or several records.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_inputs) or None
+            Inputs, in the order of time. None for an autoregression. NaN marks a
+            missing value; windows that touch one are left out.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Measured outputs, NaN where missing.
+        sessions : array-like of shape (n_samples,), default=None
+            The record each row belongs to; a record is a run of rows with the same
+            id. Lags never reach from one record into another.
+
+        Returns
+        -------
+        self : SparseBayesNARXRegressor
+            The fitted estimator. If the fit fails or is interrupted, an earlier fit
+            stays as it was.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their range, a session not longer than the longest
+            lag, columns without any value, infinite or too large values, lengths that
+            differ, and when no complete window is left.
+        """
+        U, Y = self._check_record(X, y)
+        sessions = checks.check_sessions(sessions, len(Y))
+        lags = make_lags(
+            U.shape[1],
+            Y.shape[1],
+            self.input_lags,
+            self.output_lags,
+            self.include_current_input,
+        )
+        starts = session_starts(sessions, len(Y))
+        checks.check_session_lengths(starts, lags.max_lag)
+        rows = complete_rows(U, Y, lags, starts)
+        if len(rows) < 2:
+            raise ValueError(
+                f"X and y hold {len(rows)} complete windows of {lags.max_lag + 1} rows "
+                "without a missing value; at least 2 are needed. Shorten input_lags "
+                "and output_lags, or fill the gaps."
+            )
+        self._lags = lags
+        self._output_names = (
+            ["y"] if Y.shape[1] == 1 else [f"y{k}" for k in range(Y.shape[1])]
+        )
+        self._u_mean = np.nanmean(U, axis=0) if U.shape[1] else np.zeros(0)
+        self._y_mean = np.nanmean(Y, axis=0)
+        self.max_lag_ = lags.max_lag
+        interrupted = None
+        try:
+            self._fit_network(
+                build_lag_matrix(U, Y, lags, rows),
+                Y[rows],
+                rank=lambda model: _training_simulation_error(model, lags, U, Y, rows),
+            )
+        except checks.FitInterrupted as interruption:
+            interrupted = interruption
+        names = self.get_lagged_feature_names_out()
+        self.lag_relevance_ = dict(
+            zip(names, self.feature_relevance_.tolist(), strict=True)
+        )
+        if interrupted:
+            raise interrupted
+        return self
+
+    def _check_record(self, X, y):
+        """Inputs (n, n_inputs) and outputs (n, n_outputs) of a training record."""
+        if y is None:
+            raise ValueError(
+                "This SparseBayesNARXRegressor estimator requires y to be passed, but "
+                "the target y is None."
+            )
+        Y = checks.check_outputs(y)
+        self._single_output = Y.ndim == 1
+        Y = Y.reshape(len(Y), -1)
+        if X is None:
+            U = np.empty((len(Y), 0))
+            self.n_features_in_ = 0
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            U = checks.validate_data(
+                self,
+                X,
+                dtype=np.float64,
+                order="C",
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=2,
+            )
+        checks.check_lengths(U, Y, "X", "y")
+        for array, name in ((U, "X"), (Y, "y")):
+            checks.check_magnitude(array, name)
+            checks.check_any_value(array, name)
+        return U, Y
+
+    def get_lagged_feature_names_out(self, input_features=None):
+        """Get the names of the lagged regressors, ordered as ``feature_relevance_``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the inputs; ``feature_names_in_`` or x0, x1, ... by default.
+
+        Returns
+        -------
+        names : ndarray of shape (n_regressors,), dtype object
+            Such as "x0(t)", "x0(t-1)", "y(t-1)".
+        """
+        check_is_fitted(self, "max_lag_")
+        if input_features is None:
+            default = [f"x{k}" for k in range(self.n_features_in_)]
+            input_features = getattr(self, "feature_names_in_", default)
+        elif len(input_features) != self.n_features_in_:
+            raise ValueError(
+                f"input_features must hold {self.n_features_in_} names, one an input; "
+                f"got {len(input_features)}."
+            )
+        names = lagged_names(self._lags, input_features, self._output_names)
+        return np.array(names, dtype=object)
+
+    def predict(
+        self,
+        X,
+        y=None,
+        *,
+        horizon=1,
+        y_init=None,
+        X_init=None,
+        sessions=None,
+        return_std=False,
+    ):
+        """Predict a record ahead, or simulate it in free run.
+
+        With ``y``, row t is predicted from the measured rows up to t - ``horizon``.
+        Without, the model runs freely: its own outputs take the place of measured
+        ones, from ``y_init`` on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_inputs) or None
+            Inputs. None only for an autoregression together with ``y``; to simulate
+            an autoregression for n rows pass an array of shape (n, 0).
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Measured outputs, NaN where missing.
+        horizon : int or None, default=1
+            Steps ahead. None with ``y`` is free run from the first ``max_lag_`` rows
+            of each session. Without ``y`` it is not used.
+        y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
+            Measured outputs from which the free run starts, at least ``max_lag_``
+            rows. Without ``X_init`` they belong to the first rows of ``X``, and these
+            rows are returned as given. With ``X_init`` they precede ``X``.
+            Without ``y_init`` the run starts as if inputs and outputs had stood at
+            their training means before the first row.
+        X_init : array-like of shape (n_init, n_inputs), default=None
+            Inputs of the rows before ``X``, one a row of ``y_init``.
+        sessions : array-like of shape (n_samples,), default=None
+            The record each row belongs to, as in ``fit``; every record starts anew.
+        return_std : bool, default=False
+            Return standard deviations of new observations as well. They join the
+            posterior of the weights (delta method) and the noise of every step since
+            the last measured output, linearised around the predicted path.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            One value a row, in units of y. With ``y``, the first ``max_lag_`` rows of
+            each session cannot be predicted and are returned as measured (standard
+            deviation 0); the next rows are predicted from the first complete window,
+            so over fewer than ``horizon`` steps where that is nearer. A row whose
+            window holds a missing value is NaN; in free run every row after a missing
+            input is. From where a free run diverges (more than 100 standard deviations
+            of the training record off, or not finite) on, it is NaN.
+        y_std : ndarray shaped like y_pred
+            Only if ``return_std=True``.
+
+        Raises
+        ------
+        ValueError
+            For lengths that differ, a ``y_init`` shorter than ``max_lag_`` or longer
+            than the record, and arguments that contradict each other.
+
+        Warns
+        -----
+        RuntimeWarning
+            If predictions diverged, with their number.
+        """
+        check_is_fitted(self)
+        record = self._check_prediction(X, y, horizon, y_init, X_init, sessions)
+        U, Y, starts, n_known, n_before = record
+        if y is not None and horizon == 1:
+            forecast = simulation.one_step(
+                self._model, self._lags, U, Y, starts, return_std
+            )
+        elif y is not None and horizon is not None:
+            forecast = simulation.ahead(
+                self._model, self._lags, U, Y, starts, int(horizon), return_std
+            )
+        else:
+            forecast = simulation.free_run(
+                self._model, self._lags, U, Y, starts, n_known, return_std
+            )
+        if forecast.n_diverged:
+            warnings.warn(
+                f"{forecast.n_diverged} predicted rows diverged (beyond "
+                f"{simulation.DIVERGENCE_LIMIT:.0f} standard deviations of the "
+                "training record) and are NaN.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        mean = self._shape_like_y(forecast.mean, starts, n_before)
+        if return_std:
+            return mean, self._shape_like_y(forecast.std, starts, n_before)
+        return mean
+
+    def _shape_like_y(self, values, starts, n_before):
+        """Without the rows before each session, and flat for a single output."""
+        if n_before:
+            keep = np.ones(len(values), dtype=bool)
+            for start in starts[:-1]:
+                keep[start : start + n_before] = False
+            values = values[keep]
+        return values[:, 0] if self._single_output else values
+
+    def _check_inputs(self, X, name="X"):
+        if self.n_features_in_ == 0:
+            shape = np.shape(X)
+            if len(shape) != 2 or shape[1] != 0:
+                raise ValueError(
+                    f"{name} must have shape (n_samples, 0): the model was fitted "
+                    f"without inputs (X=None). Got shape {shape}."
+                )
+            return np.empty(shape)
+        U = checks.validate_data(
+            self,
+            X,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite="allow-nan",
+            reset=False,
+        )
+        checks.check_magnitude(U, name)
+        return U
+
+    def _check_outputs(self, y, name):
+        Y = checks.check_outputs(y, name)
+        Y = Y.reshape(len(Y), -1)
+        if Y.shape[1] != self.n_outputs_:
+            raise ValueError(
+                f"{name} must hold {self.n_outputs_} outputs, as y did in fit; got "
+                f"{Y.shape[1]}."
+            )
+        checks.check_magnitude(Y, name)
+        return Y
+
+    def _check_prediction(self, X, y, horizon, y_init, X_init, sessions):
+        """Inputs, outputs, session starts, known rows and prepended rows."""
+        if horizon is not None and not (
+            isinstance(horizon, checks.Integral) and horizon >= 1
+        ):
+            raise ValueError(
+                f"horizon must be a positive integer or None; got {horizon!r}."
+            )
+        if y is not None and (y_init is not None or X_init is not None):
+            raise ValueError(
+                "y_init and X_init start a free run, which uses no y: pass y, or "
+                "y_init; or y with horizon=None to start from its first rows."
+            )
+        if X_init is not None and y_init is None:
+            raise ValueError("X_init needs y_init with as many rows; got y_init=None.")
+        if y is not None:
+            Y = self._check_outputs(y, "y")
+            U = np.empty((len(Y), 0)) if X is None else self._check_inputs(X)
+            if X is None and self.n_features_in_:
+                raise ValueError(
+                    f"X must hold the {self.n_features_in_} inputs; got None."
+                )
+            checks.check_lengths(U, Y, "X", "y")
+            starts = session_starts(checks.check_sessions(sessions, len(Y)), len(Y))
+            return U, Y, starts, self.max_lag_, 0
+        if X is None:
+            raise ValueError(
+                "X must not be None in free run: it says how many rows to simulate. "
+                "For an autoregression pass an array of shape (n_rows, 0)."
+            )
+        U = self._check_inputs(X)
+        starts = session_starts(checks.check_sessions(sessions, len(U)), len(U))
+        return self._start_free_run(U, starts, y_init, X_init)
+
+    def _start_free_run(self, U, starts, y_init, X_init):
+        if y_init is None:
+            n_known = self.max_lag_
+            before = np.tile(self._u_mean, (n_known, 1))
+            known = np.tile(self._y_mean, (n_known, 1))
+            return self._prepend(U, starts, before, known)
+        known = self._check_outputs(y_init, "y_init")
+        if len(starts) > 2:
+            raise ValueError(
+                f"y_init starts one session, but sessions names {len(starts) - 1}. "
+                "Pass y with horizon=None to start each from its own first rows, or "
+                "simulate them one by one."
+            )
+        longest = len(U) if X_init is None else np.inf
+        if not self.max_lag_ <= len(known) <= longest:
+            raise ValueError(
+                f"y_init must have at least max_lag_={self.max_lag_} rows and, without "
+                f"X_init, at most the {len(U)} rows of X; got {len(known)}."
+            )
+        if not np.isfinite(known).all():
+            raise ValueError("y_init must hold no missing values; got NaN.")
+        if X_init is not None:
+            before = self._check_inputs(X_init, "X_init")
+            checks.check_lengths(before, known, "X_init", "y_init")
+            return self._prepend(U, starts, before, known)
+        Y = np.full((len(U), self.n_outputs_), np.nan)
+        Y[: len(known)] = known
+        return U, Y, starts, len(known), 0
+
+    def _prepend(self, U, starts, before, known):
+        """Every session with rows before it from which it starts."""
+        n_before = len(known)
+        records, outputs = [], []
+        for start, stop in zip(starts[:-1], starts[1:], strict=True):
+            records += [before, U[start:stop]]
+            unknown = np.full((stop - start, self.n_outputs_), np.nan)
+            outputs += [known, unknown]
+        shift = n_before * np.arange(len(starts))
+        U, Y = np.concatenate(records), np.concatenate(outputs)
+        return U, Y, starts + shift, n_before, n_before
+
+    def score(self, X, y, sessions=None, *, horizon=1):
+        r"""Coefficient of determination beyond the initialisation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_inputs) or None
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Measured outputs. The first ``max_lag_`` rows of each session start the
+            prediction and are not scored, nor are rows with a missing value in their
+            window.
+        sessions : array-like of shape (n_samples,), default=None
+            The record each row belongs to.
+        horizon : int or None, default=1
+            Steps ahead. The default scores what the model was fitted for, one step;
+            None scores the free run from the first ``max_lag_`` measured outputs.
+
+        Returns
+        -------
+        score : float
+            :math:`R^2`, averaged over outputs; minus infinity if a prediction
+            diverged.
+        """
+        with warnings.catch_warnings():
+            # the score says it
+            warnings.filterwarnings("ignore", "[0-9]+ predicted rows", RuntimeWarning)
+            predicted = self.predict(X, y, horizon=horizon, sessions=sessions)
+        return r2_score(*self._scored_rows(X, y, sessions, predicted))
+
+    def _scored_rows(self, X, y, sessions, predicted):
+        """Measured and predicted values of the rows that count."""
+        Y = self._check_outputs(y, "y")
+        predicted = np.reshape(predicted, Y.shape)
+        U = np.empty((len(Y), 0)) if X is None else self._check_inputs(X)
+        starts = session_starts(checks.check_sessions(sessions, len(Y)), len(Y))
+        rows = complete_rows(U, Y, self._lags, starts)
+        if not len(rows):
+            raise ValueError(
+                f"y holds no row to score: the first max_lag_={self.max_lag_} rows of "
+                f"each session start the prediction; got {len(Y)} rows in "
+                f"{len(starts) - 1} sessions."
+            )
+        return Y[rows], predicted[rows]
+
+
+def _training_simulation_error(model, lags, U, Y, rows):
+    """Mean squared scaled error of the free run through each gap-free stretch.
+
+    One step ahead the restarts hardly differ; whether the errors add up when they are
+    fed back tells good from bad.
+    """
+    first = rows[np.flatnonzero(np.diff(rows, prepend=-2) > 1)]
+    last = rows[np.flatnonzero(np.diff(rows, append=rows[-1] + 2) > 1)]
+    total = 0.0
+    for start, stop in zip(first - lags.max_lag, last + 1, strict=True):
+        record = slice(start, stop)
+        ends = np.array([0, stop - start])
+        arguments = (model, lags, U[record], Y[record], ends, lags.max_lag)
+        simulated = simulation.free_run(*arguments, return_std=False).mean
+        error = (simulated - Y[record])[lags.max_lag :] / model.scaling.y_scale
+        total += float(np.sum(error * error))
+    return total / len(rows)

@@ -1,0 +1,142 @@
+"""Predictions of a lagged model over whole records: ahead, and in free run."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ._lags import Lags, build_lag_matrix, complete_rows
+from ._posterior import FittedNetwork
+from .kernels import narx
+from .solvers.network import column_index
+
+# A scaled output that is this many standard deviations of the training record away
+# from its mean has left every range the model could know.
+DIVERGENCE_LIMIT = 100.0
+
+
+class Forecast(NamedTuple):
+    """mean, std : (n_rows, n_outputs); std is None unless asked for.
+
+    n_diverged : rows that became NaN because the recursion left the plausible range
+    """
+
+    mean: np.ndarray
+    std: np.ndarray | None
+    n_diverged: int
+
+
+def _recursion(model, lags):
+    used = model.network.units[0]
+    scaling = model.scaling
+    return narx.Recursion(
+        signal=lags.signal[used],
+        lag=lags.lag[used],
+        x_offset=scaling.x_offset[used],
+        x_scale=scaling.x_scale[used],
+        y_offset=scaling.y_offset,
+        y_scale=scaling.y_scale,
+        limit=DIVERGENCE_LIMIT,
+    )
+
+
+def _network_arguments(model):
+    network = model.network
+    return network.theta, network.sizes, network.activation
+
+
+def _posterior_arguments(model):
+    """What the variance recursions need: the other of matrix and diagonal is empty."""
+    covariance = model.covariance
+    full = covariance.ndim == 2
+    return (
+        column_index(model.network.keep),
+        covariance if full else np.empty((0, 0)),
+        np.diagonal(covariance).copy() if full else covariance,
+        model.noise_std,
+    )
+
+
+def one_step(model: FittedNetwork, lags: Lags, U, Y, starts, return_std):
+    """Predict every row from the measured rows before it.
+
+    The first ``max_lag`` rows of a session are returned as measured; rows whose window
+    holds a missing value are NaN.
+    """
+    mean = np.full(Y.shape, np.nan)
+    std = np.full(Y.shape, np.nan) if return_std else None
+    _copy_initial_rows(mean, std, Y, starts, lags.max_lag)
+    # a missing present output does not prevent its prediction
+    rows = complete_rows(U, np.zeros_like(Y), lags, starts)
+    Z = build_lag_matrix(U, Y, lags, rows)
+    known = np.isfinite(Z).all(axis=1)
+    rows, Z = rows[known], Z[known]
+    mean[rows] = model.mean(Z)
+    if return_std:
+        std[rows] = model.std(Z)
+    return Forecast(mean, std, 0)
+
+
+def _copy_initial_rows(mean, std, Y, starts, n_rows):
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        head = slice(start, min(start + n_rows, stop))
+        mean[head] = Y[head]
+        if std is not None:
+            std[head] = 0.0
+
+
+def ahead(model, lags, U, Y, starts, horizon, return_std):
+    """Predict every row from the measured rows up to ``horizon`` rows before it."""
+    mean = np.full(Y.shape, np.nan)
+    variance = np.full(Y.shape, np.nan) if return_std else None
+    _copy_initial_rows(mean, variance, Y, starts, lags.max_lag)
+    # the kernel's windows span the lags that survived; a row before the longest of all
+    # is part of the initialisation all the same
+    recursion = _recursion(model, lags)
+    kept_lag = int(recursion.lag.max(initial=0))
+    n_diverged = 0
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        first = start + lags.max_lag - kept_lag
+        if first + kept_lag >= stop:
+            continue
+        common = (*_network_arguments(model), recursion)
+        if return_std:
+            n_diverged += narx.predict_ahead_variance(
+                *common,
+                *_posterior_arguments(model),
+                U,
+                Y,
+                horizon,
+                mean,
+                variance,
+                first,
+                stop,
+            )
+        else:
+            n_diverged += narx.predict_ahead(*common, U, Y, horizon, mean, first, stop)
+    return Forecast(mean, np.sqrt(variance) if return_std else None, n_diverged)
+
+
+def free_run(model, lags, U, Y, starts, n_known, return_std):
+    """Simulate each session from its first ``n_known`` rows of ``Y``, taken as exact.
+
+    Rows of ``Y`` after those are not looked at.
+    """
+    mean = np.full(Y.shape, np.nan)
+    variance = np.full(Y.shape, np.nan) if return_std else None
+    _copy_initial_rows(mean, variance, Y, starts, n_known)
+    recursion = _recursion(model, lags)
+    posterior = _posterior_arguments(model) if return_std else ()
+    n_diverged = 0
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        first = start + n_known
+        if first >= stop:
+            continue
+        common = (*_network_arguments(model), recursion)
+        if return_std:
+            row = narx.simulate_variance(
+                *common, *posterior, U, mean, variance, first, stop
+            )
+        else:
+            row = narx.simulate(*common, U, mean, first, stop)
+        n_diverged += stop - row if row >= 0 else 0
+    return Forecast(mean, np.sqrt(variance) if return_std else None, n_diverged)

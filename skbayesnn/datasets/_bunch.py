@@ -1,0 +1,82 @@
+"""The one layout in which every data set of this package is returned."""
+
+from importlib import resources
+
+import numpy as np
+from sklearn.utils import Bunch
+
+# Samples at the start of a record that a model may read to build up its state. All
+# the benchmarks leave them out of the error.
+N_INITIALIZATION = 50
+
+
+def build_bunch(
+    estimation,
+    tests,
+    *,
+    feature_name,
+    target_name,
+    sampling_time,
+    descr,
+    as_frame=False,
+):
+    """Arrange the records of one input and one output.
+
+    Parameters
+    ----------
+    estimation : tuple of two array-likes, each with n_samples elements
+        Input and output of the record to estimate a model on.
+
+    tests : dict of str to tuple of two array-likes
+        Input and output of every test record.
+
+    feature_name, target_name : str
+        What the input and the output are.
+
+    sampling_time : float
+        Distance of two samples, in s.
+
+    descr : str
+        Name of the description, a file in the folder ``descr``.
+
+    as_frame : bool, default=False
+        Whether the records are pandas objects.
+
+    Returns
+    -------
+    dataset : :class:`~sklearn.utils.Bunch`
+        The keys are those that :func:`fetch_cascaded_tanks` documents.
+    """
+    names = feature_name, target_name
+    tests = {key: _build_record(test, names, as_frame) for key, test in tests.items()}
+    return Bunch(
+        **_build_record(estimation, names, as_frame),
+        tests=Bunch(**tests),
+        feature_names=[feature_name],
+        target_names=[target_name],
+        sampling_time=sampling_time,
+        n_initialization=N_INITIALIZATION,
+        DESCR=_load_descr(descr),
+    )
+
+
+def _build_record(record, names, as_frame):
+    """Return a Bunch of data (n_samples, 1), target (n_samples,) and frame."""
+    # copies: overlapping records must not change together
+    u, y = (np.array(signal, dtype=np.float64).ravel() for signal in record)
+    if not as_frame:
+        return Bunch(data=u.reshape(-1, 1), target=y, frame=None)
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "as_frame=True requires pandas: pip install pandas"
+        ) from error
+    feature_name, target_name = names
+    frame = pd.DataFrame({feature_name: u, target_name: y})
+    return Bunch(data=frame[[feature_name]], target=frame[target_name], frame=frame)
+
+
+def _load_descr(name):
+    file = resources.files(__package__) / "descr" / name
+    return file.read_text(encoding="utf-8")

@@ -1,0 +1,231 @@
+r"""Gauss-Newton curvature of the squared error, in the form that fits.
+
+With :math:`J` the derivatives of all outputs by the kept parameters and
+:math:`\sigma^2` the noise variance, :math:`H = J^T J / \sigma^2`.  It is held as
+
+- `Full`: the matrix :math:`J^T J`, gathered over blocks of samples,
+- `Dual`: :math:`J` itself, where parameters outnumber observations; every solve is
+  then done in the space of the observations,
+- `Diagonal`: :math:`\mathrm{diag}(J^T J)` alone, by one backward pass an output.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve, lapack, solve_triangular
+
+from ..kernels import mlp
+from .network import column_index
+
+# One block of the Jacobian; small enough to stay in the cache between its making and
+# the product that consumes it.
+BLOCK_BYTES = 4 * 2**20
+
+
+class Data(NamedTuple):
+    """Training data as the compiled passes take it.
+
+    XT : (n_features, n_samples), all inputs of the full network
+    YT : (n_outputs, n_samples)
+    weights : (n_outputs,) inverse noise standard deviations up to a common factor
+    """
+
+    XT: np.ndarray
+    YT: np.ndarray
+    weights: np.ndarray
+
+
+class Full(NamedTuple):
+    JTJ: np.ndarray
+
+
+class Dual(NamedTuple):
+    JT: np.ndarray
+
+
+class Diagonal(NamedTuple):
+    diag: np.ndarray
+
+
+class Linearization(NamedTuple):
+    """Weighted squared error, its half-gradient J.T r, and the curvature."""
+
+    squared_error: float
+    gradient: np.ndarray
+    curvature: NamedTuple
+
+
+def select_inputs(network, data):
+    """The data with only those inputs that the network still reads."""
+    units = network.units[0]
+    if len(units) == len(data.XT):
+        return data
+    return data._replace(XT=np.ascontiguousarray(data.XT[units]))
+
+
+def squared_errors(network, data):
+    """Squared error of each output; ``data`` holds the inputs the network reads."""
+    out = mlp.forward(network.theta, network.sizes, network.activation, data.XT)
+    residual = out - data.YT
+    return np.einsum("ij,ij->i", residual, residual)
+
+
+def squared_error(network, data):
+    """Weighted squared error over all outputs."""
+    return float(squared_errors(network, data) @ data.weights**2)
+
+
+def choose_form(curvature, n_parameters, n_observations):
+    """The form of the curvature: ``Full`` or ``Dual``, whichever is smaller."""
+    if curvature == "diag":
+        return Diagonal
+    return Full if n_parameters <= n_observations else Dual
+
+
+def linearize(network, data, form):
+    """Error, gradient and curvature at the weights of ``network``."""
+    if form is Diagonal:
+        return _linearize_diagonal(network, data)
+    column = column_index(network.keep)
+    n_columns = int(np.count_nonzero(network.keep))
+    n_outputs, n_samples = data.YT.shape
+    block = n_samples
+    if form is Full:
+        block = max(64, BLOCK_BYTES // (8 * max(1, n_columns) * n_outputs))
+    squared, gradient = 0.0, np.zeros(n_columns)
+    JTJ = np.zeros((n_columns, n_columns)) if form is Full else None
+    for start in range(0, n_samples, block):
+        stop = min(start + block, n_samples)
+        XT = data.XT if block >= n_samples else data.XT[:, start:stop].copy()
+        out, JT = mlp.jacobian(
+            network.theta,
+            network.sizes,
+            network.activation,
+            column,
+            n_columns,
+            data.weights,
+            XT,
+        )
+        JT = JT.reshape(n_columns, -1)
+        residual = ((out - data.YT[:, start:stop]) * data.weights[:, None]).ravel()
+        squared += float(residual @ residual)
+        gradient += JT @ residual
+        if form is Full:
+            JTJ += JT @ JT.T
+    curvature = Full(JTJ) if form is Full else Dual(JT)
+    return Linearization(squared, gradient, curvature)
+
+
+def _linearize_diagonal(network, data):
+    arguments = (network.theta, network.sizes, network.activation, data.weights)
+    loss, gradient = mlp.loss_gradient(*arguments, data.XT, data.YT)
+    diag = mlp.ggn_diag(*arguments, data.XT)
+    keep = network.keep
+    return Linearization(2.0 * loss, gradient[keep], Diagonal(diag[keep]))
+
+
+def diagonal_of(curvature):
+    """``diag(J.T @ J)`` of any form."""
+    if isinstance(curvature, Diagonal):
+        return curvature.diag
+    if isinstance(curvature, Full):
+        return np.diagonal(curvature.JTJ).copy()
+    return np.einsum("ij,ij->i", curvature.JT, curvature.JT)
+
+
+def restrict(curvature, index):
+    """The curvature of some of the parameters, the others held fixed."""
+    if isinstance(curvature, Full):
+        return Full(curvature.JTJ[np.ix_(index, index)])
+    if isinstance(curvature, Dual):
+        return Dual(curvature.JT[index])
+    return Diagonal(curvature.diag[index])
+
+
+def _cholesky(matrix):
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+    if info != 0:
+        raise LinAlgError("the curvature is not positive definite")
+    return factor
+
+
+def _scaled_precision(curvature, variance, noise):
+    """Cholesky factor of ``I + V^(1/2) H V^(1/2)``, V the prior variances.
+
+    Scaled like this its eigenvalues are at least 1, however far apart the prior
+    variances lie.
+    """
+    root = np.sqrt(variance)
+    matrix = curvature.JTJ * root[:, None]
+    matrix *= root / noise
+    matrix[np.diag_indices_from(matrix)] += 1.0
+    return root, _cholesky(matrix)
+
+
+def _observation_covariance(curvature, variance, noise):
+    """Cholesky factor of ``noise I + J V J.T``, the covariance of the observations."""
+    scaled = curvature.JT * np.sqrt(variance)[:, None]
+    matrix = scaled.T @ scaled
+    matrix[np.diag_indices_from(matrix)] += noise
+    return _cholesky(matrix)
+
+
+def well_determined(curvature, variance, noise):
+    r"""How far the data determine each parameter, and the log-determinant.
+
+    Returns
+    -------
+    gamma : ndarray of shape (n_parameters,)
+        :math:`\gamma_i = 1 - C_{ii}/\upsilon_i` in [0, 1], with
+        :math:`C = (\Upsilon^{-1} + H)^{-1}` of equation (11).  Equation (12) is
+        :math:`\alpha_i = \gamma_i / \upsilon_i`.
+    logdet : float
+        :math:`\log|\Upsilon| + \log|H + \Upsilon^{-1}|`, the last terms of (10).
+    """
+    if isinstance(curvature, Diagonal):
+        ratio = curvature.diag * variance / noise
+        return ratio / (1.0 + ratio), float(np.log1p(ratio).sum())
+    if isinstance(curvature, Full):
+        _, factor = _scaled_precision(curvature, variance, noise)
+        inverse, _ = lapack.dtrtri(factor, lower=1)
+        gamma = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
+        return np.clip(gamma, 0.0, 1.0), 2.0 * _log_diagonal(factor)
+    factor = _observation_covariance(curvature, variance, noise)
+    half = solve_triangular(factor, curvature.JT.T, lower=True, check_finite=False)
+    gamma = variance * np.einsum("ij,ij->j", half, half)
+    logdet = 2.0 * _log_diagonal(factor) - len(factor) * np.log(noise)
+    return np.clip(gamma, 0.0, 1.0), logdet
+
+
+def _log_diagonal(factor):
+    return float(np.log(np.diagonal(factor)).sum())
+
+
+def posterior_covariance(curvature, variance, noise):
+    """``C`` of equation (11): (n, n), or its diagonal (n,) for a `Diagonal`."""
+    if isinstance(curvature, Diagonal):
+        return variance / (1.0 + curvature.diag * variance / noise)
+    if isinstance(curvature, Full):
+        root, factor = _scaled_precision(curvature, variance, noise)
+        inverse, _ = lapack.dpotri(factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        return inverse * root * root[:, None]
+    factor = _observation_covariance(curvature, variance, noise)
+    half = solve_triangular(
+        factor, curvature.JT.T * variance, lower=True, check_finite=False
+    )
+    covariance = -(half.T @ half)
+    covariance[np.diag_indices_from(covariance)] += variance
+    return covariance
+
+
+def solve_damped(curvature, gradient, precision, noise):
+    """``(J.T J / noise + diag(precision))^-1 gradient``; needs `Full` or `Dual`."""
+    if isinstance(curvature, Full):
+        matrix = curvature.JTJ / noise
+        matrix[np.diag_indices_from(matrix)] += precision
+        return cho_solve((_cholesky(matrix), True), gradient, check_finite=False)
+    scaled = gradient / precision
+    factor = _observation_covariance(curvature, 1.0 / precision, noise)
+    inner = cho_solve((factor, True), scaled @ curvature.JT, check_finite=False)
+    return scaled - (curvature.JT @ inner) / precision
