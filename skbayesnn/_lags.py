@@ -89,11 +89,12 @@ def session_starts(sessions, n_rows):
 
 
 def complete_rows(U, Y, lags, starts):
-    """Rows whose window lies within their session and holds no NaN."""
+    """Rows whose outputs and regressors lie in their session and hold no NaN."""
     n_rows = len(Y)
     rows = np.arange(n_rows)
     first = np.repeat(starts[:-1], np.diff(starts))
     rows = rows[rows - first >= lags.max_lag]
+    rows = rows[np.isfinite(Y[rows]).all(axis=1)]
     finite = np.isfinite(np.concatenate([U, Y], axis=1))
     for signal, lag in zip(lags.signal, lags.lag, strict=True):
         rows = rows[finite[rows - lag, signal]]

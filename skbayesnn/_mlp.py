@@ -54,14 +54,14 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
     solver : {"lm", "lbfgs", "adam"}, default="lm"
         Fit of the weights within a cycle: Levenberg-Marquardt, the best for networks
         of up to some thousand weights; L-BFGS or Adam for larger ones.
-    max_cycles : int, default=100
+    max_cycles : int, default=200
         Largest number of cycles.
     max_iter : "auto" or int, default="auto"
         Iterations of the solver in a cycle (steps, or epochs of Adam). "auto" is 3 for
         "lm", 50 for "lbfgs" and 20 for "adam".
-    tol : float, default=1e-4
-        A fit ends when two cycles in turn prune nothing and change the objective by
-        less than ``tol`` an observation.
+    tol : float, default=1e-3
+        A fit ends when ten cycles in turn prune nothing and bring the objective no new
+        low by more than ``tol`` an observation.
     normalize : bool, default=True
         Scale inputs and outputs to zero mean and unit variance inside the model.
         ``coefs_``, ``prior_variance_``, ``posterior_covariance_`` and the thresholds
@@ -155,9 +155,9 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
         noise_variance="auto",
         curvature="auto",
         solver="lm",
-        max_cycles=100,
+        max_cycles=200,
         max_iter="auto",
-        tol=1e-4,
+        tol=1e-3,
         normalize=True,
         n_restarts=1,
         n_jobs=None,

@@ -71,14 +71,14 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
     solver : {"lm", "lbfgs", "adam"}, default="lm"
         Fit of the weights within a cycle: Levenberg-Marquardt, the best for networks
         of up to some thousand weights; L-BFGS or Adam for larger ones.
-    max_cycles : int, default=100
+    max_cycles : int, default=200
         Largest number of cycles.
     max_iter : "auto" or int, default="auto"
         Iterations of the solver in a cycle (steps, or epochs of Adam). "auto" is 3 for
         "lm", 50 for "lbfgs" and 20 for "adam".
-    tol : float, default=1e-4
-        A fit ends when two cycles in turn prune nothing and change the objective by
-        less than ``tol`` an observation.
+    tol : float, default=1e-3
+        A fit ends when ten cycles in turn prune nothing and bring the objective no new
+        low by more than ``tol`` an observation.
     normalize : bool, default=True
         Scale regressors and outputs to zero mean and unit variance inside the model.
         ``coefs_``, ``prior_variance_``, ``posterior_covariance_`` and the thresholds
@@ -172,6 +172,10 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         **SparseBayesRegressor._parameter_constraints,
     }
 
+    # Metadata routing takes no argument named y for metadata, unless it is requested
+    # here; pipelines pass it on to `predict` then.
+    __metadata_request__predict = {"y": True}
+
     def __init__(
         self,
         input_lags=2,
@@ -188,9 +192,9 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         noise_variance="auto",
         curvature="auto",
         solver="lm",
-        max_cycles=100,
+        max_cycles=200,
         max_iter="auto",
-        tol=1e-4,
+        tol=1e-3,
         normalize=True,
         n_restarts=1,
         n_jobs=None,
@@ -560,7 +564,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         U, Y = np.concatenate(records), np.concatenate(outputs)
         return U, Y, starts + shift, n_before, n_before
 
-    def score(self, X, y, sessions=None, *, horizon=1):
+    def score(self, X, y, sample_weight=None, *, sessions=None, horizon=1):
         r"""Coefficient of determination beyond the initialisation.
 
         Parameters
@@ -571,6 +575,8 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             Measured outputs. The first ``max_lag_`` rows of each session start the
             prediction and are not scored, nor are rows with a missing value in their
             window.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows in the score.
         sessions : array-like of shape (n_samples,), default=None
             The record each row belongs to.
         horizon : int or None, default=1
@@ -587,12 +593,19 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             # the score says it
             warnings.filterwarnings("ignore", "[0-9]+ predicted rows", RuntimeWarning)
             predicted = self.predict(X, y, horizon=horizon, sessions=sessions)
-        return r2_score(*self._scored_rows(X, y, sessions, predicted))
-
-    def _scored_rows(self, X, y, sessions, predicted):
-        """Measured and predicted values of the rows that count."""
         Y = self._check_outputs(y, "y")
-        predicted = np.reshape(predicted, Y.shape)
+        rows = self._scored_rows(X, Y, sessions)
+        predicted = np.reshape(predicted, Y.shape)[rows]
+        if not np.isfinite(predicted).all():
+            return -np.inf
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)
+            checks.check_lengths(sample_weight, Y, "sample_weight", "y")
+            sample_weight = sample_weight[rows]
+        return r2_score(Y[rows], predicted, sample_weight=sample_weight)
+
+    def _scored_rows(self, X, Y, sessions):
+        """Rows whose window is complete."""
         U = np.empty((len(Y), 0)) if X is None else self._check_inputs(X)
         starts = session_starts(checks.check_sessions(sessions, len(Y)), len(Y))
         rows = complete_rows(U, Y, self._lags, starts)
@@ -602,7 +615,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
                 f"each session start the prediction; got {len(Y)} rows in "
                 f"{len(starts) - 1} sessions."
             )
-        return Y[rows], predicted[rows]
+        return rows
 
 
 def _training_simulation_error(model, lags, U, Y, rows):

@@ -170,6 +170,17 @@ def _observation_covariance(curvature, variance, noise):
     return _cholesky(matrix)
 
 
+def log_determinant(curvature, variance, noise):
+    r""":math:`\log|\Upsilon| + \log|H + \Upsilon^{-1}|`, the last terms of (10)."""
+    if isinstance(curvature, Diagonal):
+        return float(np.log1p(curvature.diag * variance / noise).sum())
+    if isinstance(curvature, Full):
+        _, factor = _scaled_precision(curvature, variance, noise)
+        return 2.0 * _log_diagonal(factor)
+    factor = _observation_covariance(curvature, variance, noise)
+    return 2.0 * _log_diagonal(factor) - len(factor) * np.log(noise)
+
+
 def well_determined(curvature, variance, noise):
     r"""How far the data determine each parameter, and the log-determinant.
 
@@ -180,7 +191,7 @@ def well_determined(curvature, variance, noise):
         :math:`C = (\Upsilon^{-1} + H)^{-1}` of equation (11).  Equation (12) is
         :math:`\alpha_i = \gamma_i / \upsilon_i`.
     logdet : float
-        :math:`\log|\Upsilon| + \log|H + \Upsilon^{-1}|`, the last terms of (10).
+        As `log_determinant` gives it, at no further cost.
     """
     if isinstance(curvature, Diagonal):
         ratio = curvature.diag * variance / noise
@@ -219,13 +230,49 @@ def posterior_covariance(curvature, variance, noise):
     return covariance
 
 
-def solve_damped(curvature, gradient, precision, noise):
-    """``(J.T J / noise + diag(precision))^-1 gradient``; needs `Full` or `Dual`."""
-    if isinstance(curvature, Full):
-        matrix = curvature.JTJ / noise
-        matrix[np.diag_indices_from(matrix)] += precision
-        return cho_solve((_cholesky(matrix), True), gradient, check_finite=False)
-    scaled = gradient / precision
-    factor = _observation_covariance(curvature, 1.0 / precision, noise)
-    inner = cho_solve((factor, True), scaled @ curvature.JT, check_finite=False)
-    return scaled - (curvature.JT @ inner) / precision
+class FullSystem:
+    """Solves ``(J.T J / noise + diag(precision) (1 + damping)) x = b``.
+
+    Marquardt's scaling: the damping multiplies the diagonal of the whole matrix.
+    """
+
+    def __init__(self, curvature, precision, noise):
+        self.matrix = curvature.JTJ / noise
+        diagonal = np.diagonal(self.matrix) + precision
+        self.precision = precision
+        # a parameter without influence and without prior stays where it is
+        self.scale = np.maximum(diagonal, 1e-8 * max(diagonal.max(), 1e-300))
+
+    def solve(self, b, damping):
+        matrix = self.matrix.copy()
+        matrix[np.diag_indices_from(matrix)] += self.precision + damping * self.scale
+        return cho_solve((_cholesky(matrix), True), b, check_finite=False)
+
+
+class DualSystem:
+    """The same in the space of observations, where that is smaller.
+
+    Here the damping multiplies the prior precisions alone: then one Gram matrix,
+    ``J diag(1 / precision) J.T``, serves every damping.
+    """
+
+    def __init__(self, curvature, precision, noise):
+        floor = max(float(diagonal_of(curvature).max()) / noise, 1e-300) * 1e-8
+        self.precision = np.maximum(precision, floor)
+        self.JT, self.noise = curvature.JT, noise
+        scaled = curvature.JT / np.sqrt(self.precision)[:, None]
+        self.gram = scaled.T @ scaled
+
+    def solve(self, b, damping):
+        scaled = b / (self.precision * (1.0 + damping))
+        matrix = self.gram / (1.0 + damping)
+        matrix[np.diag_indices_from(matrix)] += self.noise
+        factor = _cholesky(matrix)
+        inner = cho_solve((factor, True), scaled @ self.JT, check_finite=False)
+        return scaled - (self.JT @ inner) / (self.precision * (1.0 + damping))
+
+
+def damped_system(curvature, precision, noise):
+    """A solver of the damped Newton equations; needs `Full` or `Dual`."""
+    system = FullSystem if isinstance(curvature, Full) else DualSystem
+    return system(curvature, precision, noise)

@@ -32,6 +32,7 @@ from .curvature import (
     choose_form,
     diagonal_of,
     linearize,
+    log_determinant,
     restrict,
     select_inputs,
     squared_errors,
@@ -43,7 +44,7 @@ from .weights import WeightFit, fit_weights, initial_memory, penalized_error
 
 INITIAL_NOISE = 0.1
 MIN_NOISE = 1e-10
-PATIENCE = 2
+PATIENCE = 10
 
 
 class Settings(NamedTuple):
@@ -76,6 +77,7 @@ class State(NamedTuple):
     linearization: NamedTuple
     memory: float
     objective: float
+    lowest_objective: float = np.inf
     idle_cycles: int = 0
 
 
@@ -122,26 +124,27 @@ def init(data, network, settings, prior, noise=None):
         memory=initial_memory(settings.solver),
         objective=np.inf,
     )
-    return state._replace(objective=assess(settings, state).objective)
+    return state._replace(objective=objective(settings, state))
 
 
 def converged(state):
-    """Whether the last cycles neither pruned nor lowered the objective."""
+    """Whether the last cycles brought the objective no new low."""
     return state.idle_cycles >= PATIENCE
 
 
 def step(settings, state, rng):
     """One cycle of Algorithm 1: ``(state, info)``."""
-    before = state.objective
     state, gain, n_iter = _fit_weights(settings, state, rng)
     found = assess(settings, state)
     start = found.objective + gain
-    state, found = _update_hyper_parameters(settings, state, found)
-    state, n_pruned = _prune(settings, state._replace(objective=found.objective))
-    small = abs(before - found.objective) < settings.tol * state.data.YT.size
+    state = _update_hyper_parameters(settings, state, found)
+    updated, n_weights = state.objective, _count_weights(state)
+    state = _prune(settings, state)
+    pruned = _count_weights(state) < n_weights
+    state = _count_idle_cycles(settings, state, pruned)
     info = Info(
         objective_start=start,
-        objective=found.objective,
+        objective=updated,
         objective_pruned=state.objective,
         squared_errors=squared_errors(state.network, state.data),
         noise=state.noise,
@@ -149,26 +152,45 @@ def step(settings, state, rng):
         n_neurons=int(state.network.sizes[1:-1].sum()),
         n_iter=n_iter,
     )
-    idle = state.idle_cycles + 1 if small and not n_pruned else 0
-    return state._replace(idle_cycles=idle), info
+    return state, info
+
+
+def _count_idle_cycles(settings, state, pruned):
+    """A new low, by more than the tolerance, starts the count anew; so does pruning."""
+    lowest, tol = state.lowest_objective, settings.tol * state.data.YT.size
+    idle = 0 if pruned or state.objective < lowest - tol else state.idle_cycles + 1
+    lowest = state.objective if idle == 0 else lowest
+    return state._replace(lowest_objective=lowest, idle_cycles=idle)
 
 
 def assess(settings, state):
     """Objective ``L`` and well-determined fractions of a state."""
+    gamma, logdets = _determine(settings, state, well_determined)
+    return Assessment(_objective(settings, state, logdets), gamma)
+
+
+def objective(settings, state):
+    """Objective ``L`` alone, which costs half as much."""
+
+    def no_fractions(curvature, variance, noise):
+        return np.nan, log_determinant(curvature, variance, noise)
+
+    _, logdets = _determine(settings, state, no_fractions)
+    return _objective(settings, state, logdets)
+
+
+def _objective(settings, state, logdets):
     network = state.network
     keep = network.keep
     weights = network.theta[keep]
     lambdas = strengths(settings, network)
-    variance = effective_variance(settings, state)
-    gamma, logdets = _determine(settings, state, variance)
-    objective = _misfit(state)
-    penalized = lambdas[keep] > 0.0
-    objective += float(np.sum((weights * weights / variance)[penalized]))
+    quadratic = weights * weights / effective_variance(settings, state)
+    value = _misfit(state) + float(np.sum(quadratic[lambdas[keep] > 0.0]))
     if settings.reweight:
-        objective += sum(settings.reg_lambda[k] * v for k, v in logdets.items())
+        value += sum(settings.reg_lambda[k] * v for k, v in logdets.items())
     else:
-        objective += evidence.group_penalty(state.prior, keep, lambdas)
-    return Assessment(float(objective), gamma)
+        value += evidence.group_penalty(state.prior, keep, lambdas)
+    return float(value)
 
 
 def log_marginal_likelihood(settings, state):
@@ -177,7 +199,7 @@ def log_marginal_likelihood(settings, state):
     variance = evidence.parameter_variance(state.prior)[network.keep]
     weights = network.theta[network.keep]
     curvature = used_curvature(settings, state)
-    _, logdet = well_determined(curvature, variance, state.noise)
+    logdet = log_determinant(curvature, variance, state.noise)
     quadratic = float(np.sum(weights * weights / variance))
     return -0.5 * (_misfit(state) + quadratic + logdet)
 
@@ -202,21 +224,22 @@ def used_curvature(settings, state):
     return curvature
 
 
-def _determine(settings, state, variance):
-    """Well-determined fractions, and log-determinants by layer.
+def _determine(settings, state, function):
+    """Well-determined fractions, and log-determinants by layer, as ``function`` gives.
 
     One strength for all layers needs no split: the determinant of the whole stands
     under the first layer.
     """
     curvature, noise = used_curvature(settings, state), state.noise
+    variance = effective_variance(settings, state)
     if np.ptp(settings.reg_lambda) == 0.0:
-        gamma, logdet = well_determined(curvature, variance, noise)
+        gamma, logdet = function(curvature, variance, noise)
         return gamma, {0: logdet}
     layers = layer_index(state.network.sizes)[state.network.keep]
     gamma, logdets = np.empty(len(layers)), {}
     for layer in np.unique(layers):
         index = np.flatnonzero(layers == layer)
-        gamma[index], logdets[layer] = well_determined(
+        gamma[index], logdets[layer] = function(
             restrict(curvature, index), variance[index], noise
         )
     return gamma, logdets
@@ -274,10 +297,10 @@ def _fit_weights(settings, state, rng):
 def _update_hyper_parameters(settings, state, found):
     """Step 2: prior and noise variances, by the first update that does not ascend."""
     for proposal in _proposals(settings, state, found):
-        value = assess(settings, proposal)
-        if value.objective <= found.objective:
-            return proposal, value
-    return state, found
+        value = objective(settings, proposal)
+        if value <= found.objective:
+            return proposal._replace(objective=value)
+    return state._replace(objective=found.objective)
 
 
 def _proposals(settings, state, found):
@@ -316,15 +339,13 @@ def _prune(settings, state):
     small |= np.abs(network.theta) < settings.kappa_weight
     drop = weights & small & (strengths(settings, network) > 0.0)
     if not drop.any():
-        return state, 0
+        return state
     pruned, index = prune(network, drop)
-    n_pruned = int(weights.sum())
     data = state.data
     if len(pruned.units[0]) < len(data.XT):
         kept = np.isin(network.units[0], pruned.units[0])
         data = data._replace(XT=np.ascontiguousarray(data.XT[kept]))
     state = state._replace(network=pruned, prior=evidence.take(prior, index), data=data)
-    n_pruned -= _count_weights(state)
     form = _form(settings, pruned, data)
     state = state._replace(linearization=linearize(pruned, data, form))
-    return state._replace(objective=assess(settings, state).objective), n_pruned
+    return state._replace(objective=objective(settings, state))

@@ -19,7 +19,7 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from ..kernels import mlp
-from .curvature import Full, diagonal_of, linearize, solve_damped, squared_error
+from .curvature import damped_system, linearize, squared_error
 from .network import Network
 
 MAX_REJECTIONS = 12
@@ -87,27 +87,19 @@ def penalized_error(linearization, network, precision, noise):
 
 
 def _levenberg_marquardt(fit, data, precision, noise, form, max_iter, tol):
-    """Damped Gauss-Newton steps ``(H + P + mu D) s = -(g + P w)``.
-
-    ``D`` is ``H + P`` 's diagonal, or ``P`` alone in the dual form, where each new
-    diagonal would cost a new Gram matrix.
-    """
+    """Damped Gauss-Newton steps on ``F``, the damping after the last one's success."""
     network, linearization, damping, _ = fit
     objective = penalized_error(linearization, network, precision, noise)
     n_iter = 0
     while n_iter < max_iter:
         n_iter += 1
-        curvature = linearization.curvature
-        gradient = linearization.gradient / noise
-        gradient = gradient + precision * network.theta[network.keep]
-        scale = _damping_scale(curvature, precision, noise)
+        weights = network.theta[network.keep]
+        gradient = linearization.gradient / noise + precision * weights
+        system = damped_system(linearization.curvature, precision, noise)
         for _ in range(MAX_REJECTIONS):
-            trial = _trial_step(
-                network, curvature, gradient, precision, damping * scale, noise
-            )
+            trial = _trial_step(network, system, gradient, damping)
             if trial is not None:
-                squared = squared_error(trial, data)
-                value = _penalized(squared, trial, precision, noise)
+                value = _penalized(squared_error(trial, data), trial, precision, noise)
                 if value < objective:
                     break
             damping = max(4.0 * damping, 1e-6)
@@ -124,18 +116,9 @@ def _levenberg_marquardt(fit, data, precision, noise, form, max_iter, tol):
     return WeightFit(network, linearization, damping, n_iter)
 
 
-def _damping_scale(curvature, precision, noise):
-    diagonal = diagonal_of(curvature) / noise
-    floor = max(float(diagonal.max()), 1e-300) * 1e-8
-    dual = not isinstance(curvature, Full)
-    if dual and precision.min() > 0.0:
-        return precision
-    return np.maximum(diagonal + precision, floor)
-
-
-def _trial_step(network, curvature, gradient, precision, damping, noise):
+def _trial_step(network, system, gradient, damping):
     try:
-        step = solve_damped(curvature, gradient, precision + damping, noise)
+        step = system.solve(gradient, damping)
     except LinAlgError:
         return None
     return _with_weights(network, network.theta[network.keep] - step)

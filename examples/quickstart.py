@@ -1,0 +1,143 @@
+"""Learn a sparse model of two water tanks, predict one step ahead, and simulate.
+
+Needs no data file and no network: the records are simulated. The first run compiles
+the kernels, later ones load them from a cache.
+"""
+
+import time
+
+import numpy as np
+
+from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn.datasets import make_cascaded_tanks
+from skbayesnn.metrics import simulation_rmse
+
+FIGURE = "quickstart.png"
+
+
+def main():
+    tanks = make_cascaded_tanks(random_state=0)
+    test = tanks.tests.test
+    n_init = tanks.n_initialization
+
+    # Lags 0 to 5 of the input and 1 to 5 of the output, more than needed: those that
+    # the data do not support are pruned.
+    model = SparseBayesNARXRegressor(5, 5, n_restarts=8, random_state=0)
+    start = time.perf_counter()
+    model.fit(tanks.data, tanks.target)
+    first = time.perf_counter() - start
+    start = time.perf_counter()
+    model.fit(tanks.data, tanks.target)
+    second = time.perf_counter() - start
+    print(
+        f"Fit on {len(tanks.target)} samples, {model.n_restarts} restarts: {second:.2f}"
+        f" s (the first call, with what had to be compiled: {first:.1f} s)"
+    )
+
+    n_before = sum(mask.size for mask in model.masks_)
+    n_after = sum(np.count_nonzero(mask) for mask in model.masks_)
+    print(f"Weights: {n_before} before, {n_after} after")
+    print("Lags that survived, the most relevant first:")
+    names = model.get_lagged_feature_names_out(["u"])
+    for k in np.argsort(-model.feature_relevance_):
+        if model.feature_relevance_[k] > 0.0:
+            print(f"  {names[k]:8}{model.feature_relevance_[k]:6.3f}")
+
+    # One step ahead: every row from the measured rows before it.
+    one_step, one_step_std = model.predict(test.data, test.target, return_std=True)
+    # Free run: the model feeds on its own outputs after the first n_init rows.
+    start = time.perf_counter()
+    free_run, free_run_std = model.predict(
+        test.data, y_init=test.target[:n_init], return_std=True
+    )
+    elapsed = time.perf_counter() - start
+
+    print(f"Errors on the test record, from row {n_init} on:")
+    for title, mean, std in [
+        ("one step ahead", one_step, one_step_std),
+        ("free run", free_run, free_run_std),
+    ]:
+        rmse = simulation_rmse(test.target, mean, n_initialization=n_init)
+        inside = np.abs(test.target - mean) <= 2.0 * std
+        print(
+            f"  {title:15} RMSE {rmse:.3f} V, {inside[n_init:].mean():4.0%} of the "
+            "measured values inside the 2-sigma band"
+        )
+    print(f"Free run with its band, on {len(test.target)} samples: {elapsed:.2f} s")
+
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        print("No figure without matplotlib: pip install skbayesnn[plot]")
+        return
+    draw(model, tanks, one_step, free_run, free_run_std)
+    print(f"Saved the figure as {FIGURE}")
+
+
+def draw(model, tanks, one_step, free_run, free_run_std):
+    from matplotlib.figure import Figure
+
+    test = tanks.tests.test
+    n_init = tanks.n_initialization
+    minutes = np.arange(len(test.target)) * tanks.sampling_time / 60.0
+
+    figure = Figure(figsize=(11, 5.4), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(2.3, 1))
+    levels, residuals = left.subplots(2, 1, sharex=True, height_ratios=(2, 1.1))
+
+    levels.fill_between(
+        minutes,
+        free_run - 2.0 * free_run_std,
+        free_run + 2.0 * free_run_std,
+        color="C1",
+        alpha=0.25,
+        linewidth=0,
+        label="free run, 2σ band",
+    )
+    levels.plot(minutes, test.target, color="black", linewidth=2.2, label="measured")
+    levels.plot(
+        minutes, one_step, color="C0", linewidth=1.0, label="one step ahead (on top)"
+    )
+    levels.plot(minutes, free_run, color="C1", linewidth=1.3, label="free run")
+    levels.axvline(minutes[n_init], color="0.5", linewidth=0.8, linestyle=":")
+    levels.set_ylabel("Level (V)")
+    levels.set_xlim(0.0, minutes[-1])
+    levels.set_title("Test record: the level of the lower tank", fontsize=11)
+    left.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False)
+
+    residuals.fill_between(
+        minutes, -2.0 * free_run_std, 2.0 * free_run_std, color="C1", alpha=0.25, lw=0
+    )
+    residuals.plot(minutes, test.target - free_run, color="C1", linewidth=1.0)
+    residuals.plot(minutes, test.target - one_step, color="C0", linewidth=0.6)
+    residuals.axvline(minutes[n_init], color="0.5", linewidth=0.8, linestyle=":")
+    residuals.set_ylabel("Measured −\npredicted (V)")
+    residuals.set_xlabel("Time (min); the free run starts at the dotted line")
+
+    # Blank where a weight was pruned.
+    weights = [
+        np.where(mask, np.abs(coef), np.nan)
+        for coef, mask in zip(model.coefs_, model.masks_, strict=True)
+    ]
+    inputs, outputs = right.subplots(
+        2, 1, sharex=True, height_ratios=(len(weights[0]), 1.4)
+    )
+    limits = {"vmin": 0.0, "vmax": max(np.nanmax(w) for w in weights)}
+    image = inputs.imshow(weights[0], cmap="viridis_r", aspect="auto", **limits)
+    outputs.imshow(weights[1].T, cmap="viridis_r", aspect="auto", **limits)
+    inputs.set_yticks(
+        range(len(weights[0])), model.get_lagged_feature_names_out(["u"]), fontsize=9
+    )
+    inputs.set_title("Weights that survived", fontsize=11)
+    outputs.set_yticks([0], ["output"], fontsize=9)
+    outputs.set_xticks(range(weights[0].shape[1]))
+    outputs.set_xlabel("Hidden unit")
+    right.colorbar(
+        image, ax=[inputs, outputs], label="Magnitude (scaled variables)", pad=0.03
+    )
+
+    figure.savefig(FIGURE, dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""scikit-learn's common checks, with realistic instances."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
+
+# What a lagged model predicts for a row depends on the rows before it, by its nature.
+NOT_FOR_LAGS = {
+    "check_methods_sample_order_invariance": "a prediction depends on earlier rows",
+    "check_methods_subset_invariance": "a prediction depends on earlier rows",
+}
+
+
+def expected_failures(estimator):
+    return NOT_FOR_LAGS if isinstance(estimator, SparseBayesNARXRegressor) else {}
+
+
+ESTIMATORS = [
+    SparseBayesMLPRegressor(random_state=0),
+    SparseBayesMLPRegressor(
+        (8, 4), activation="relu", groups="element", curvature="diag", solver="lbfgs"
+    ),
+    SparseBayesMLPRegressor((), reg_lambda=0.5, n_restarts=2),
+    SparseBayesNARXRegressor(random_state=0),
+    # the data of the checks are static: only without pruning are their lags sure to stay
+    SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
+    SparseBayesNARXRegressor(4, [1, 4], groups="column", kappa_weight=0.0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True
+)
+def test_common_checks(estimator, check):
+    check(estimator)

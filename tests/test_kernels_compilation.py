@@ -1,0 +1,224 @@
+"""How often the kernels are compiled, and that the disk cache is used."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from skbayesnn.kernels import _jit
+
+ROOT = Path(__file__).resolve().parents[1]
+
+needs_compiler = pytest.mark.skipif(
+    numba.config.DISABLE_JIT, reason="nothing is compiled"
+)
+
+# In a process of its own: the direct calls of other tests would be counted as well.
+PREPARATION = """
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
+from skbayesnn.kernels import activations, mlp, narx
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X = rng.standard_normal((100, 3))
+Y = np.column_stack([np.sin(X[:, 0]) + 0.1 * X[:, 1], X[:, 2]])
+y = Y[:, 0].copy()
+kwargs = dict(hidden_layer_sizes=(4,), max_cycles=3, random_state=0)
+
+
+def static(X=X, y=y, **options):
+    model = SparseBayesMLPRegressor(**{**kwargs, **options}).fit(X, y)
+    model.predict(X)
+    model.predict(X[:7], return_std=True)
+    model.sample_y(X)
+
+
+def dynamic(X=X, y=y, horizon=None, **options):
+    model = SparseBayesNARXRegressor(**{**kwargs, **options}).fit(X, y)
+    model.predict(X, y, return_std=True)
+    model.predict(X, return_std=True)
+    model.predict(X, y_init=y[:4])
+    if horizon is not None:
+        model.predict(X, y, horizon=horizon)
+        model.predict(X, y, horizon=horizon, return_std=True)
+
+
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def dispatchers():
+    return {
+        f"{module.__name__.rpartition('.')[2]}.{name}": value
+        for module in (activations, mlp, narx)
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and hasattr(value, "signatures")
+        and value.py_func.__module__ == module.__name__
+    }
+
+
+def report():
+    counts = {
+        name: [
+            len(kernel.signatures),
+            sum(kernel.stats.cache_hits.values()),
+            sum(kernel.stats.cache_misses.values()),
+        ]
+        for name, kernel in dispatchers().items()
+    }
+    print(json.dumps(counts))
+"""
+
+
+def run(code, **environment):
+    """Signatures, cache hits and cache misses of each kernel after the code."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    finished = subprocess.run(
+        [sys.executable, "-c", f"{PREPARATION}\n{code}\nreport()\n"],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout.splitlines()[-1])
+
+
+STATIC = """
+static()
+static(X[:40, :2], y[:40])
+static(y=Y)
+for hidden in [(), (2,), (30,), (3, 2)]:
+    static(hidden_layer_sizes=hidden)
+for pruning in [dict(kappa_weight=0.3), dict(kappa_weight=1e3)]:
+    static(**pruning)
+for activation in ["relu", "logistic"]:
+    static(activation=activation)
+for options in [dict(solver="lbfgs"), dict(curvature="diag"), dict(reweight=False)]:
+    static(**options)
+static(reg_lambda=[1.0, 2.0], groups=["element", "row"])
+for convert in [
+    read_only,
+    np.asfortranarray,
+    lambda array: read_only(np.asfortranarray(array)),
+    lambda array: array.astype(np.float32),
+    lambda array: array.tolist(),
+    pd.DataFrame,
+]:
+    static(convert(X), convert(Y))
+    static(convert(X), convert(Y), curvature="diag", solver="lbfgs")
+static(X, pd.Series(y))
+static(np.repeat(X, 2, axis=0)[::2], np.repeat(y, 2)[::2])
+"""
+
+DYNAMIC = """
+dynamic(horizon=3)
+dynamic(X[:40, :2], y[:40], horizon=5)
+dynamic(y=Y, horizon=2)
+dynamic(hidden_layer_sizes=(), horizon=2)
+dynamic(hidden_layer_sizes=(30,), horizon=2)
+dynamic(hidden_layer_sizes=(3, 2), input_lags=[1, 3], output_lags=1, horizon=2)
+dynamic(curvature="diag", horizon=2)
+dynamic(kappa_weight=0.3, horizon=2)
+dynamic(kappa_weight=1e3, horizon=2)
+dynamic(input_lags=0, output_lags=1, include_current_input=False, horizon=2)
+for convert in [
+    np.asfortranarray,
+    lambda array: array.astype(np.float32),
+    lambda array: array.tolist(),
+]:
+    dynamic(convert(X), y, horizon=2)
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("code", [STATIC, DYNAMIC], ids=["static", "dynamic"])
+def test_one_signature_per_kernel(code):
+    counts = run(code)
+    assert {name: c[0] for name, c in counts.items() if c[0] > 1} == {}
+    # what is public was called
+    static = {"mlp.forward", "mlp.jacobian", "mlp.input_sensitivity"}
+    static |= {"mlp.ggn_diag", "mlp.loss_gradient"}
+    dynamic = {"narx.simulate", "narx.simulate_variance"}
+    dynamic |= {"narx.predict_ahead", "narx.predict_ahead_variance"}
+    called = {name for name, c in counts.items() if c[0] == 1}
+    assert called >= (static if code == STATIC else dynamic)
+
+
+@needs_compiler
+def test_the_second_process_compiles_nothing(tmp_path):
+    code = "static()\nSparseBayesNARXRegressor(**kwargs).fit(X, y).predict(X)"
+    first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
+    second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
+    used = {"mlp.forward", "mlp.jacobian", "mlp.input_sensitivity", "narx.simulate"}
+    for name in used:
+        # compiled once, also where other kernels call it
+        assert first[name] == [1, 0, 1], name
+        assert second[name] == [1, 1, 0], name
+    assert sum(misses for _, _, misses in second.values()) == 0
+
+
+def double(x):
+    return 2.0 * x
+
+
+@pytest.mark.parametrize("options", [{}, {"fastmath": _jit.STRICT}])
+def test_without_a_cache_folder_kernels_are_compiled_anew(monkeypatch, options):
+    asked = []
+    njit = _jit.numba.njit
+
+    def refuse_to_cache(function, **options):
+        asked.append(options)
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(function, **options)
+
+    monkeypatch.setattr(_jit.numba, "njit", refuse_to_cache)
+    compiled = _jit.kernel(**options)(double)
+    assert compiled(2.0) == 4.0
+    # numba compiles helpers of its own by the same name
+    with_cache, without = asked[:2]
+    assert with_cache.pop("cache") is True
+    # nothing else is lost with the cache
+    assert with_cache == without
+    assert without["nogil"] and without["error_model"] == "numpy"
+
+
+@needs_compiler
+def test_policy():
+    bare = _jit.kernel(double)
+    strict = _jit.kernel(fastmath=_jit.STRICT)(double)
+    assert bare.targetoptions["fastmath"] == _jit.FASTMATH
+    assert strict.targetoptions["fastmath"] == _jit.STRICT
+    # these two would make a NaN or an infinity undefined
+    assert not {"nnan", "ninf", "fast"} & _jit.FASTMATH
+    assert bare.targetoptions["nogil"]
+    assert np.isnan(bare(np.nan))
+
+
+@needs_compiler
+def test_kernels_keep_nan_under_the_policy():
+    @_jit.kernel
+    def is_nan(x):
+        total = 0.0
+        for value in x:
+            total += value
+        return np.isnan(total), not total <= 1.0
+
+    assert is_nan(np.array([1.0, np.nan])) == (True, True)
+    assert is_nan(np.array([np.inf, -np.inf])) == (True, True)
+    assert is_nan(np.array([0.5, 0.5])) == (False, False)
