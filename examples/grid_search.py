@@ -22,7 +22,7 @@ from skbayesnn.metrics import one_step_scorer, simulation_rmse, simulation_score
 
 N_BLOCKS = 8
 GRID = {
-    "reg_lambda": [1.0, 4.0, 16.0, 64.0],
+    "reg_lambda": [4.0, 16.0, 64.0],
     "kappa_weight": [1e-3, 1e-2],
     "activation": ["tanh", "relu"],
     "hidden_layer_sizes": [5, 10],
@@ -64,7 +64,8 @@ def main():
     )
     print_table(search.cv_results_)
 
-    model, test, n_init = search.best_estimator_, tanks.tests.test, 50
+    model = search.best_estimator_
+    test, n_init = tanks.tests.test, tanks.n_initialization
     print(f"\nBest: {search.best_params_}")
     print(f"Its errors on the test record, from row {n_init} on:")
     one_step = model.predict(test.data, test.target)
@@ -89,9 +90,7 @@ def load(simulated, data_home):
 def print_table(results, n_rows=10):
     """The best settings by free run; errors of the blocks left out."""
     # a diverged block makes mean and standard error infinite
-    scores = np.array(
-        [results[f"split{k}_test_free_run"] for k in range(N_BLOCKS)]
-    )
+    scores = np.array([results[f"split{k}_test_free_run"] for k in range(N_BLOCKS)])
     with np.errstate(invalid="ignore"):
         error = scores.std(axis=0, ddof=1) / np.sqrt(N_BLOCKS)
     header = "free-run RMSE (V)  one-step R2  reg_lambda  kappa_weight  network"

@@ -75,6 +75,7 @@ def main():
 
 
 def draw(model, tanks, one_step, free_run, free_run_std):
+    from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
     test = tanks.tests.test
@@ -122,9 +123,10 @@ def draw(model, tanks, one_step, free_run, free_run_std):
     inputs, outputs = right.subplots(
         2, 1, sharex=True, height_ratios=(len(weights[0]), 1.4)
     )
-    limits = {"vmin": 0.0, "vmax": max(np.nanmax(w) for w in weights)}
-    image = inputs.imshow(weights[0], cmap="viridis_r", aspect="auto", **limits)
-    outputs.imshow(weights[1].T, cmap="viridis_r", aspect="auto", **limits)
+    scale = LogNorm(model.kappa_weight, max(np.nanmax(w) for w in weights))
+    style = {"cmap": "viridis_r", "aspect": "auto", "norm": scale}
+    image = inputs.imshow(weights[0], **style)
+    outputs.imshow(weights[1].T, **style)
     inputs.set_yticks(
         range(len(weights[0])), model.get_lagged_feature_names_out(["u"]), fontsize=9
     )
@@ -136,7 +138,7 @@ def draw(model, tanks, one_step, free_run, free_run_std):
         image, ax=[inputs, outputs], label="Magnitude (scaled variables)", pad=0.03
     )
 
-    figure.savefig(FIGURE, dpi=110)
+    figure.savefig(FIGURE, dpi=90)
 
 
 if __name__ == "__main__":

