@@ -310,7 +310,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             )
         Y = checks.check_outputs(y)
         self._single_output = Y.ndim == 1
-        Y = Y.reshape(len(Y), -1)
+        Y = checks.own(Y.reshape(len(Y), -1))
         if X is None:
             U = np.empty((len(Y), 0))
             self.n_features_in_ = 0
@@ -324,6 +324,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
                 ensure_all_finite="allow-nan",
                 ensure_min_samples=2,
             )
+        U = checks.own(U)
         checks.check_lengths(U, Y, "X", "y")
         for array, name in ((U, "X"), (Y, "y")):
             checks.check_magnitude(array, name)
@@ -476,7 +477,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             reset=False,
         )
         checks.check_magnitude(U, name)
-        return U
+        return checks.own(U)
 
     def _check_outputs(self, y, name):
         Y = checks.check_outputs(y, name)
@@ -487,7 +488,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
                 f"{Y.shape[1]}."
             )
         checks.check_magnitude(Y, name)
-        return Y
+        return checks.own(Y)
 
     def _check_prediction(self, X, y, horizon, y_init, X_init, sessions):
         """Inputs, outputs, session starts, known rows and prepended rows."""

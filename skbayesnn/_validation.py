@@ -32,6 +32,7 @@ __all__ = [
     "check_sessions",
     "fit_context",
     "one_blas_thread",
+    "own",
     "restore_on_failure",
     "routing_enabled",
     "validate_data",
@@ -179,6 +180,15 @@ def check_outputs(y, name="y"):
         ensure_all_finite="allow-nan",
         input_name=name,
     )
+
+
+def own(array):
+    """The array, copied unless it is C-ordered and writeable.
+
+    A compiled kernel is specialised for layout and writeability; one kind of array
+    means one compilation.
+    """
+    return np.require(array, requirements=["C", "W"])
 
 
 def check_lengths(first, second, first_name, second_name):

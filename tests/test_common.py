@@ -23,7 +23,7 @@ ESTIMATORS = [
     ),
     SparseBayesMLPRegressor((), reg_lambda=0.5, n_restarts=2),
     SparseBayesNARXRegressor(random_state=0),
-    # the data of the checks are static: only without pruning are their lags sure to stay
+    # the checks have static data: only without pruning are lags sure to stay
     SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
     SparseBayesNARXRegressor(4, [1, 4], groups="column", kappa_weight=0.0),
 ]

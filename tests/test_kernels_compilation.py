@@ -111,6 +111,8 @@ for activation in ["relu", "logistic"]:
 for options in [dict(solver="lbfgs"), dict(curvature="diag"), dict(reweight=False)]:
     static(**options)
 static(reg_lambda=[1.0, 2.0], groups=["element", "row"])
+static(solver="lbfgs")
+static(solver="adam")
 for convert in [
     read_only,
     np.asfortranarray,
@@ -136,6 +138,11 @@ dynamic(curvature="diag", horizon=2)
 dynamic(kappa_weight=0.3, horizon=2)
 dynamic(kappa_weight=1e3, horizon=2)
 dynamic(input_lags=0, output_lags=1, include_current_input=False, horizon=2)
+dynamic(read_only(X), y)
+dynamic(X, read_only(y), horizon=2)
+dynamic(X, Y[:, 0], horizon=2)
+dynamic(X, pd.Series(y), horizon=2)
+dynamic(X, np.asfortranarray(Y), horizon=2)
 for convert in [
     np.asfortranarray,
     lambda array: array.astype(np.float32),
@@ -161,10 +168,12 @@ def test_one_signature_per_kernel(code):
 
 @needs_compiler
 def test_the_second_process_compiles_nothing(tmp_path):
-    code = "static()\nSparseBayesNARXRegressor(**kwargs).fit(X, y).predict(X)"
+    code = "static()\nSparseBayesNARXRegressor(**kwargs).fit(X, y)"
+    code += ".predict(X, y, horizon=2)"
     first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     used = {"mlp.forward", "mlp.jacobian", "mlp.input_sensitivity", "narx.simulate"}
+    used.add("narx.predict_ahead")
     for name in used:
         # compiled once, also where other kernels call it
         assert first[name] == [1, 0, 1], name

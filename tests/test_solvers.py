@@ -1155,3 +1155,17 @@ def test_a_fit_ends():
         state, _ = sparse_bayes.step(settings, state, rng)
         n_cycles += 1
     assert 1 < n_cycles < 200
+
+
+@pytest.mark.parametrize("strength", [0.0, 1e-6])
+@pytest.mark.parametrize("form", [Full, Dual])
+def test_levenberg_marquardt_moves_without_a_prior(form, strength):
+    network = init_network((3, 20, 1), "tanh", np.random.default_rng(0))
+    data = random_data(network, 50)
+    precision = np.full(len(network.theta), strength)
+    fit = start_fit(network, data, "lm", form)
+    before = penalized_error(fit.linearization, network, precision, 0.3)
+    for _ in range(10):
+        fit = fit_weights("lm", fit, data, precision, 0.3, form, 3, 1e-8, None)
+    after = penalized_error(fit.linearization, fit.network, precision, 0.3)
+    assert after < 0.5 * before

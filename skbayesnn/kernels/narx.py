@@ -40,6 +40,14 @@ def _n_units(sizes):
 
 
 @kernel
+def _longest(lags):
+    longest = np.int64(0)  # typed: a literal would compile every callee twice
+    for lag in lags:
+        longest = max(longest, lag)
+    return longest
+
+
+@kernel
 def _gather(recursion, U, Y, row, a):
     """Scaled regressors of one row; False if one of them is missing."""
     n_inputs = U.shape[1]
@@ -190,9 +198,7 @@ def simulate_variance(
     n_inputs = U.shape[1]
     n_outputs = Y.shape[1]
     n_kept = len(variances)
-    memory = 1
-    for lag in recursion.lag:
-        memory = max(memory, lag + 1)
+    memory = _longest(recursion.lag) + 1
     a = np.empty(_n_units(sizes))
     delta = np.empty_like(a)
     first = len(a) - n_outputs
@@ -272,9 +278,7 @@ def predict_ahead(theta, sizes, activation, recursion, U, Y, horizon, out, start
     Row ``t`` is simulated from the measured outputs up to row ``t - horizon``, or, near
     the start, from the first complete window. Returns how many rows diverged.
     """
-    max_lag = 0
-    for lag in recursion.lag:
-        max_lag = max(max_lag, lag)
+    max_lag = _longest(recursion.lag)
     path = np.empty((max_lag + horizon, Y.shape[1]))
     n_diverged = 0
     for row in range(start + max_lag, stop):
@@ -315,9 +319,7 @@ def predict_ahead_variance(
     stop,
 ):
     """`predict_ahead` with variances, as `simulate_variance` gives them."""
-    max_lag = 0
-    for lag in recursion.lag:
-        max_lag = max(max_lag, lag)
+    max_lag = _longest(recursion.lag)
     path = np.empty((max_lag + horizon, Y.shape[1]))
     spread = np.empty_like(path)
     n_diverged = 0

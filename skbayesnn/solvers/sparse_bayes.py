@@ -35,6 +35,7 @@ from .curvature import (
     log_determinant,
     restrict,
     select_inputs,
+    squared_error,
     squared_errors,
     well_determined,
 )
@@ -346,13 +347,23 @@ def _prune(settings, state):
     small |= np.abs(network.theta) < settings.kappa_weight
     drop = np.flatnonzero(weights & small & (strengths(settings, network) > 0.0))
     drop = drop[np.argsort(np.abs(network.theta[drop]), kind="stable")]
-    allowed = state.objective + MAX_RISE * state.data.YT.size
     while len(drop):
-        pruned = _without(settings, state, drop)
-        if pruned.objective <= allowed:
-            return pruned
+        if _rise(state, drop) <= MAX_RISE * state.data.YT.size:
+            return _without(settings, state, drop)
         drop = drop[: len(drop) // 2]
     return state
+
+
+def _rise(state, drop):
+    """Bound of what dropping weights adds to the objective.
+
+    Their part of the prior and of the determinant goes away, and both are positive, so
+    only the error can raise it.
+    """
+    theta = state.network.theta.copy()
+    theta[drop] = 0.0
+    squared = squared_error(state.network._replace(theta=theta), state.data)
+    return (squared - state.linearization.squared_error) / state.noise
 
 
 def _without(settings, state, drop):

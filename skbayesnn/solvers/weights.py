@@ -41,7 +41,9 @@ class WeightFit(NamedTuple):
 
 
 def initial_memory(solver):
-    return {"lm": 1e-2, "lbfgs": 0.0, "adam": ADAM_RATE}[solver]
+    # a bold first step from random weights can throw a wide network onto the saddle
+    # point where all weights are zero
+    return {"lm": 1.0, "lbfgs": 0.0, "adam": ADAM_RATE}[solver]
 
 
 def fit_weights(solver, fit, data, precision, noise, form, max_iter, tol, rng):
@@ -96,13 +98,16 @@ def _levenberg_marquardt(fit, data, precision, noise, form, max_iter, tol):
         weights = network.theta[network.keep]
         gradient = linearization.gradient / noise + precision * weights
         system = damped_system(linearization.curvature, precision, noise)
+        growth = 4.0
         for _ in range(MAX_REJECTIONS):
             trial = _trial_step(network, system, gradient, damping)
             if trial is not None:
                 value = _penalized(squared_error(trial, data), trial, precision, noise)
                 if value < objective:
                     break
-            damping = max(4.0 * damping, 1e-6)
+            # faster and faster: a prior may be weaker than the data by any factor
+            damping = growth * max(damping, 1e-6)
+            growth *= 2.0
         else:
             # no descent direction is left above rounding; start gently next time
             damping = initial_memory("lm")
@@ -165,7 +170,9 @@ def _adam(fit, data, precision, noise, *, max_iter, tol, rng):
     step = 0
     for _ in range(max_iter):
         for rows in np.array_split(rng.permutation(n_samples), n_batches):
-            batch = data._replace(XT=data.XT[:, rows], YT=data.YT[:, rows])
+            batch = data._replace(
+                XT=data.XT.take(rows, axis=1), YT=data.YT.take(rows, axis=1)
+            )
             trial = _with_weights(fit.network, weights)
             share = len(rows) / n_samples
             _, gradient = _value_and_gradient(trial, batch, share * precision, noise)
