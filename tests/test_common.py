@@ -25,7 +25,7 @@ ESTIMATORS = [
     SparseBayesNARXRegressor(random_state=0),
     # the checks have static data: only without pruning are lags sure to stay
     SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
-    SparseBayesNARXRegressor(4, [1, 4], groups="column", kappa_weight=0.0),
+    SparseBayesNARXRegressor(4, 0, hidden_layer_sizes=(), reg_lambda=0.0),
 ]
 
 

@@ -163,7 +163,7 @@ def _count_idle_cycles(settings, state, pruned):
     """A new low, by more than the tolerance, starts the count anew; so does pruning."""
     lowest, tol = state.lowest_objective, settings.tol * state.data.YT.size
     idle = 0 if pruned or state.objective < lowest - tol else state.idle_cycles + 1
-    lowest = state.objective if idle == 0 else lowest
+    lowest = state.objective if pruned else min(lowest, state.objective)
     return state._replace(lowest_objective=lowest, idle_cycles=idle)
 
 
