@@ -4,7 +4,7 @@
 
 The record is looked up in ``--data-home``, by default $SKBAYESNN_DATA, and otherwise
 downloaded (``pip install skbayesnn[data]``). The settings of the model are those which
-the search of ``grid_search.py`` finds on the training record; the test record had no
+the search of ``benchmarks/cascaded_tanks.py`` finds on the training record; the test record had no
 part in it.
 """
 
@@ -44,9 +44,9 @@ def main():
         5,
         5,
         activation="relu",
-        reg_lambda=16.0,
-        hidden_layer_sizes=5,
-        n_restarts=4,
+        reg_lambda=8.0,
+        hidden_layer_sizes=10,
+        n_restarts=10,
         random_state=0,
     )
     start = time.perf_counter()

@@ -37,7 +37,7 @@ GRID = {
     "reg_lambda": [4.0, 8.0, 16.0],
 }
 # What the search finds; `--parts search one_step` uses what it finds there and then.
-FOUND = {"activation": "relu", "hidden_layer_sizes": 5, "reg_lambda": 16.0}
+FOUND = {"activation": "relu", "hidden_layer_sizes": 10, "reg_lambda": 8.0}
 N_RESTARTS = 10
 WIDE = {"hidden_layer_sizes": (100, 100), "kappa_weight": 0.05}
 FAST = {"hidden_layer_sizes": 5, "max_cycles": 20}
