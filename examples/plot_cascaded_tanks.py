@@ -3,9 +3,9 @@
     python plot_cascaded_tanks.py --output cascaded_tanks.png
 
 The record is looked up in ``--data-home``, by default $SKBAYESNN_DATA, and otherwise
-downloaded (``pip install skbayesnn[data]``). The settings of the model are those which
-the search of ``benchmarks/cascaded_tanks.py`` finds on the training record; the test record had no
-part in it.
+downloaded (``pip install skbayesnn[data]``). The settings of the model are those that
+the search of ``benchmarks/cascaded_tanks.py`` finds on the training record; the test
+record had no part in it.
 """
 
 import argparse
