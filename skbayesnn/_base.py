@@ -39,6 +39,7 @@ class _Start(NamedTuple):
     prior: evidence.Prior
     noise: float | None
     scaling: Scaling
+    groups: tuple
 
 
 class _Run(NamedTuple):
@@ -77,13 +78,8 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         previous = getattr(self, "_start", None) if self.warm_start else None
         scaling = previous.scaling if previous else self._scale(X, Y)
         problem = self._pose(X, Y, scaling)
-        if previous and previous.network.full_sizes != problem.sizes:
-            raise ValueError(
-                "warm_start=True goes on from the network of the previous fit, with "
-                f"layers of {previous.network.full_sizes} units; this fit needs "
-                f"{problem.sizes}. Keep hidden_layer_sizes and the number of inputs "
-                "and outputs, or set warm_start=False."
-            )
+        if previous:
+            _check_continuation(previous, problem)
         run = self._best_run(problem, previous, scaling, rank)
         self._store(run, problem, scaling, X)
         if run.interrupted:
@@ -184,7 +180,7 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         covariance = _covariance(problem.settings, state)
         noise_std = _noise_std(problem, state)
         self._model = FittedNetwork(network, scaling, covariance, noise_std)
-        self._start = _Start(network, state.prior, state.noise, scaling)
+        self._start = _Start(network, state.prior, state.noise, scaling, problem.groups)
         self.coefs_, self.intercepts_ = expand(network, network.theta)
         weights = network.keep & ~bias_mask(network.sizes)
         self.masks_, _ = expand(network, weights, fill=False)
@@ -204,6 +200,19 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.n_iter_ = max(1, int(self.history_["n_iter"].sum()))
         self.n_outputs_ = len(noise_std)
         self.feature_relevance_ = self._model.sensitivity(X)
+
+
+def _check_continuation(previous, problem):
+    """Refuse a warm start that would not be the same model."""
+    before = (previous.network.full_sizes, previous.groups)
+    now = (problem.sizes, problem.groups)
+    if before != now:
+        raise ValueError(
+            "warm_start=True goes on from the network of the previous fit, with layers "
+            f"of {before[0]} units and groups={before[1]}; this fit needs {now[0]} and "
+            f"{now[1]}. Keep hidden_layer_sizes, groups and the number of inputs and "
+            "outputs, or set warm_start=False."
+        )
 
 
 def _spread(array):

@@ -259,6 +259,8 @@ def test_warm_start_goes_on():
     assert model.history_["objective"][0] < first + 1e-6
     with pytest.raises(ValueError, match=r"warm_start=True.*\(4, 10, 1\)"):
         model.set_params(hidden_layer_sizes=9).fit(X, y)
+    with pytest.raises(ValueError, match="warm_start=True.*'row'"):
+        model.set_params(hidden_layer_sizes=10, groups="row").fit(X, y)
     assert model.predict(X).shape == y.shape
 
 

@@ -20,7 +20,8 @@ from .activations import BLOCK, activate_block, block_workspace, slope_block
 
 
 @kernel
-def _n_units(sizes):
+def n_units(sizes):
+    """Units of all layers, inputs included."""
     total = 0
     for size in sizes:
         total += size
@@ -68,7 +69,7 @@ def _backward_block(theta, sizes, activation, a, delta):
     respect to its pre-activation, and for the inputs the derivative itself.
     """
     n_layers = len(sizes) - 1
-    above = _n_units(sizes) - sizes[n_layers]
+    above = n_units(sizes) - sizes[n_layers]
     w = len(theta)
     for layer in range(n_layers - 1, -1, -1):
         n_in = sizes[layer]
@@ -94,7 +95,7 @@ def forward(theta, sizes, activation, XT):
     """Outputs of the network, shape (n_outputs, n_samples)."""
     n_samples = XT.shape[1]
     n_out = sizes[-1]
-    a = np.zeros((_n_units(sizes), BLOCK))
+    a = np.zeros((n_units(sizes), BLOCK))
     power, bits = block_workspace()
     first = len(a) - n_out
     out = np.empty((n_out, n_samples))
@@ -145,7 +146,7 @@ def loss_gradient(theta, sizes, activation, weights, XT, YT):
     """Half the weighted squared error and its gradient, by backpropagation."""
     n_samples = XT.shape[1]
     n_out = sizes[-1]
-    a = np.zeros((_n_units(sizes), BLOCK))
+    a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
     power, bits = block_workspace()
     first = len(a) - n_out
@@ -181,7 +182,7 @@ def ggn_diag(theta, sizes, activation, weights, XT):
     """
     n_samples = XT.shape[1]
     n_out = sizes[-1]
-    a = np.zeros((_n_units(sizes), BLOCK))
+    a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
     power, bits = block_workspace()
     first = len(a) - n_out
@@ -233,7 +234,7 @@ def jacobian(theta, sizes, activation, column, n_columns, weights, XT):
     """
     n_samples = XT.shape[1]
     n_out = sizes[-1]
-    a = np.zeros((_n_units(sizes), BLOCK))
+    a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
     power, bits = block_workspace()
     first = len(a) - n_out
@@ -257,7 +258,7 @@ def input_sensitivity(theta, sizes, activation, XT):
     """Mean squared derivative of the outputs by each input, summed over outputs."""
     n_features, n_samples = XT.shape
     n_out = sizes[-1]
-    a = np.zeros((_n_units(sizes), BLOCK))
+    a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
     power, bits = block_workspace()
     first = len(a) - n_out

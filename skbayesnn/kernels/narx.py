@@ -11,6 +11,7 @@ import numpy as np
 
 from ._jit import kernel
 from .activations import activate, slope
+from .mlp import n_units
 
 
 class Recursion(NamedTuple):
@@ -29,14 +30,6 @@ class Recursion(NamedTuple):
     y_offset: np.ndarray
     y_scale: np.ndarray
     limit: float
-
-
-@kernel
-def _n_units(sizes):
-    total = 0
-    for size in sizes:
-        total += size
-    return total
 
 
 @kernel
@@ -94,7 +87,7 @@ def _backward_row(theta, sizes, activation, a, delta, column, derivative):
     ``derivative`` by each kept parameter.
     """
     n_layers = len(sizes) - 1
-    above = _n_units(sizes) - sizes[n_layers]
+    above = n_units(sizes) - sizes[n_layers]
     w = len(theta)
     for layer in range(n_layers - 1, -1, -1):
         n_in = sizes[layer]
@@ -138,7 +131,7 @@ def simulate(theta, sizes, activation, recursion, U, Y, start, stop):
 
     Returns the first row that diverged, or -1. Rows from there on are NaN.
     """
-    a = np.empty(_n_units(sizes))
+    a = np.empty(n_units(sizes))
     first = len(a) - sizes[-1]
     for row in range(start, stop):
         if not _gather(recursion, U, Y, row, a):
@@ -199,7 +192,7 @@ def simulate_variance(
     n_outputs = Y.shape[1]
     n_kept = len(variances)
     memory = _longest(recursion.lag) + 1
-    a = np.empty(_n_units(sizes))
+    a = np.empty(n_units(sizes))
     delta = np.empty_like(a)
     first = len(a) - n_outputs
     # both are ring buffers over the last rows
