@@ -132,7 +132,7 @@ def init(data, network, settings, prior, noise=None):
 
 
 def converged(state):
-    """Whether the last cycles brought the objective no new low."""
+    """Whether the last cycles neither pruned nor brought the objective a new low."""
     return state.idle_cycles >= PATIENCE
 
 
@@ -355,7 +355,7 @@ def _prune(settings, state):
 
 
 def _rise(state, drop):
-    """Bound of what dropping weights adds to the objective.
+    """What dropping weights adds to the objective at most, with the curvature fixed.
 
     Their part of the prior and of the determinant goes away, and both are positive, so
     only the error can raise it.
