@@ -13,7 +13,8 @@ from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import fetch_cascaded_tanks
 from skbayesnn.metrics import simulation_rmse
 
-BENCHMARK = Path(__file__).parents[1] / "examples/benchmarks/cascaded_tanks.py"
+ROOT = Path(__file__).parents[1]
+BENCHMARK = ROOT / "examples/benchmarks/cascaded_tanks.py"
 # found on the training record by the search of the benchmark
 SETTINGS = {"activation": "relu", "hidden_layer_sizes": 10, "reg_lambda": 8.0}
 # test errors of a linear ARX model and of the mean, in V
@@ -78,8 +79,9 @@ def test_a_wide_network_prunes_itself(data_home):
 def test_a_long_record_fits_into_a_gibibyte():
     """100,000 samples, 81 regressors, a thousand weights: no whole Jacobian."""
     command = [sys.executable, str(BENCHMARK), "--parts", "large_record"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     output = subprocess.run(
-        command, check=True, capture_output=True, text=True, env=dict(os.environ)
+        command, check=True, capture_output=True, text=True, env=environment
     ).stdout
     figures = json.loads(output)
     assert figures["weights"] > 900
