@@ -3,8 +3,9 @@
     python examples/benchmarks/cascaded_tanks.py --output cascaded_tanks.json
 
 The reported settings come from a search on the estimation record, the defaults from
-simulated systems; the test record is read once for each number that is printed. All figures are
-over the seeds 0 to 9, with 50 initialisation samples, as the benchmark prescribes.
+simulated systems; the test record is read once for each number that is printed. All
+figures are over the seeds 0 to 9, with 50 initialisation samples, as the benchmark
+prescribes.
 ``--parts`` runs some of: search, one_step, wide, time, memory.
 """
 
