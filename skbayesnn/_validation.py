@@ -6,9 +6,8 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.parallel import _get_threadpool_controller
-from sklearn.utils.validation import _check_feature_names, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from .solvers.evidence import GROUPS
 from .solvers.network import ACTIVATIONS
@@ -20,7 +19,6 @@ __all__ = [
     "Real",
     "StrOptions",
     "check_any_value",
-    "check_feature_names",
     "check_groups",
     "check_hidden_layer_sizes",
     "check_lengths",
@@ -34,13 +32,10 @@ __all__ = [
     "one_blas_thread",
     "own",
     "restore_on_failure",
-    "routing_enabled",
     "validate_data",
 ]
 
 fit_context = _fit_context
-check_feature_names = _check_feature_names
-routing_enabled = _routing_enabled
 
 # The squares of larger numbers, summed over a long record, leave double precision.
 MAX_MAGNITUDE = 1e100

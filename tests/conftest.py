@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from skbayesnn.solvers import sparse_bayes
+
 # before anything imports matplotlib
 os.environ["MPLBACKEND"] = "Agg"
 
@@ -17,3 +19,21 @@ def data_home():
     if not folder.is_dir():
         pytest.fail(f"SKBAYESNN_DATA is set, but {folder} is not a folder")
     return folder
+
+
+@pytest.fixture
+def interrupt_after(monkeypatch):
+    """A function: after this many cycles of a fit comes a Ctrl-C."""
+    step = sparse_bayes.step
+
+    def schedule(n_cycles):
+        calls = iter(range(n_cycles))
+
+        def interrupted_step(*arguments):
+            if next(calls, None) is None:
+                raise KeyboardInterrupt
+            return step(*arguments)
+
+        monkeypatch.setattr(sparse_bayes, "step", interrupted_step)
+
+    return schedule

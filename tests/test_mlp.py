@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesMLPRegressor
-from skbayesnn.solvers import sparse_bayes
 
 NOISE = 0.05
 
@@ -265,19 +264,11 @@ def test_warm_start_goes_on():
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_interrupt(warm_start, monkeypatch):
+def test_interrupt(warm_start, interrupt_after):
     """Ctrl-C keeps the last finished cycle with warm_start, else the old fit."""
     X, y = sine_data()
     model = SparseBayesMLPRegressor(10, warm_start=warm_start, random_state=0)
-    calls = iter(range(100))
-    step = sparse_bayes.step
-
-    def interrupted_step(*arguments):
-        if next(calls) == 3:
-            raise KeyboardInterrupt
-        return step(*arguments)
-
-    monkeypatch.setattr(sparse_bayes, "step", interrupted_step)
+    interrupt_after(3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     if warm_start:

@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
 from skbayesnn.metrics import one_step_scorer, simulation_rmse, simulation_scorer
-from skbayesnn.solvers import sparse_bayes
 
 NOISE = 0.02
 
@@ -359,18 +358,10 @@ def test_same_result_for_any_n_jobs_and_restarts_simulate_better():
     assert scores[0] >= scores[1]
 
 
-def test_interrupt_with_warm_start_leaves_a_usable_model(monkeypatch):
+def test_interrupt_with_warm_start_leaves_a_usable_model(interrupt_after):
     u, y = nonlinear_system(100)
     model = SparseBayesNARXRegressor(2, 2, warm_start=True, random_state=0)
-    calls = iter(range(100))
-    step = sparse_bayes.step
-
-    def interrupted_step(*arguments):
-        if next(calls) == 2:
-            raise KeyboardInterrupt
-        return step(*arguments)
-
-    monkeypatch.setattr(sparse_bayes, "step", interrupted_step)
+    interrupt_after(2)
     with pytest.raises(KeyboardInterrupt):
         model.fit(u, y)
     assert model.n_cycles_ == 2

@@ -231,9 +231,9 @@ def posterior_covariance(curvature, variance, noise):
 
 
 class FullSystem:
-    """Solves ``(J.T J / noise + diag(precision) (1 + damping)) x = b``.
+    """Solves ``(J.T J / noise + diag(precision) + damping D) x = b``.
 
-    Marquardt's scaling: the damping multiplies the diagonal of the whole matrix.
+    Marquardt's scaling: ``D`` is the diagonal of the undamped matrix.
     """
 
     def __init__(self, curvature, precision, noise):
@@ -252,7 +252,7 @@ class FullSystem:
 class DualSystem:
     """The same in the space of observations, where that is smaller.
 
-    Here the damping multiplies the prior precisions alone: then one Gram matrix,
+    Here ``D`` holds the prior precisions alone: then one Gram matrix,
     ``J diag(1 / precision) J.T``, serves every damping.
     """
 
