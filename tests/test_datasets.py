@@ -1,18 +1,16 @@
-"""The simulated tanks, and the fetchers of the measured benchmarks."""
+"""The simulated tanks, and the fetchers of the measured systems."""
 
 import hashlib
 import io
 import os
 import re
-import socket
 import sys
-import threading
 import zipfile
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
+from loopback import closed_address, run_server
 from scipy.integrate import solve_ivp
 from scipy.io import loadmat, savemat
 from sklearn.utils import check_random_state
@@ -362,35 +360,11 @@ def test_fetched_as_pair_and_as_frame(fetch, tanks_mat, silverbox_mat):
 # Files, found, damaged or downloaded; with a small file in place of the real one
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.server.n_requests += 1
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(self.server.claimed_length))
-        self.end_headers()
-        self.wfile.write(self.server.body)
-
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture
 def server(monkeypatch):
-    """A local server of one body, which counts the requests."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.n_requests = 0
-        server.status = 200
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with run_server() as server:
         yield server
-        server.shutdown()
-        thread.join()
-
-
-def serve(server, body, claimed_length=None):
-    server.body = body
-    server.claimed_length = len(body) if claimed_length is None else claimed_length
 
 
 @pytest.fixture(scope="module")
@@ -416,13 +390,10 @@ def small_tanks(monkeypatch, small_mat):
     """Make the small file the right one; its address is a closed port."""
     monkeypatch.delenv("SKBAYESNN_DATA", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
     return set_remote(
         monkeypatch,
         sha256=hashlib.sha256(small_mat).hexdigest(),
-        url=f"http://127.0.0.1:{port}/tanks",
+        urls=(f"{closed_address()}/tanks",),
     )
 
 
@@ -431,7 +402,7 @@ def served_tanks(monkeypatch, small_tanks, server):
     """Let the local server be the address of the small file."""
     pytest.importorskip("pooch")
     pytest.importorskip("tqdm")
-    return set_remote(monkeypatch, url=f"http://127.0.0.1:{server.server_port}/tanks")
+    return set_remote(monkeypatch, urls=(f"{server.address}/tanks",))
 
 
 def set_remote(monkeypatch, **fields):
@@ -533,16 +504,16 @@ def test_damaged_archive_of_the_user_is_named_and_kept(
 
 
 def test_download_happens_once(tmp_path, served_tanks, server, small_mat, capsys):
-    serve(server, zip_member(small_mat))
+    server.serve("/tanks", zip_member(small_mat))
     home = tmp_path / "new" / "home"
     assert is_small(fetch_cascaded_tanks(data_home=home))
     assert "100%" in capsys.readouterr().err
-    assert server.n_requests == 1
+    assert len(server.requested) == 1
     assert files_below(home) == {"dataBenchmark.mat"}
     assert (home / "cascaded_tanks" / "dataBenchmark.mat").read_bytes() == small_mat
 
     assert is_small(fetch_cascaded_tanks(data_home=home))
-    assert server.n_requests == 1
+    assert len(server.requested) == 1
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -550,42 +521,42 @@ def test_damaged_download_leaves_nothing(
     tmp_path, served_tanks, server, small_mat, damage
 ):
     content, message = damage_archives(small_mat)[damage]
-    serve(server, content)
+    server.serve("/tanks", content)
     with pytest.raises(ValueError, match=message) as info:
         fetch_cascaded_tanks(data_home=tmp_path)
-    assert served_tanks.url in str(info.value)
+    assert served_tanks.urls[0] in str(info.value)
     assert files_below(tmp_path) == set()
 
     # and the way is free for another attempt
-    serve(server, zip_member(small_mat))
+    server.serve("/tanks", zip_member(small_mat))
     assert is_small(fetch_cascaded_tanks(data_home=tmp_path))
 
 
 def test_truncated_transfer_leaves_nothing(tmp_path, served_tanks, server, small_mat):
     body = zip_member(small_mat)
-    serve(server, body[:-20], claimed_length=len(body))
+    server.serve("/tanks", body[:-20], claimed_length=len(body))
     with pytest.raises(OSError, match="2 attempts") as info:
         fetch_cascaded_tanks(data_home=tmp_path, n_retries=1, delay=0.0)
-    assert served_tanks.url in str(info.value)
+    assert served_tanks.urls[0] in str(info.value)
     assert str(tmp_path / "cascaded_tanks" / "CascadedTanksFiles.zip") in str(
         info.value
     )
-    assert server.n_requests == 2
+    assert len(server.requested) == 2
     assert files_below(tmp_path) == set()
 
 
 def test_server_error_is_reported(tmp_path, served_tanks, server):
     server.status = 503
-    serve(server, b"busy")
+    server.serve("/tanks", b"busy")
     with pytest.raises(OSError, match="503"):
         fetch_cascaded_tanks(data_home=tmp_path, n_retries=0)
-    assert server.n_requests == 1
+    assert len(server.requested) == 1
     assert files_below(tmp_path) == set()
 
 
 def test_retry_can_succeed(tmp_path, served_tanks, server, small_mat, monkeypatch):
     server.status = 503
-    serve(server, zip_member(small_mat))
+    server.serve("/tanks", zip_member(small_mat))
     delays = []
 
     def recover(delay):
@@ -595,7 +566,7 @@ def test_retry_can_succeed(tmp_path, served_tanks, server, small_mat, monkeypatc
     monkeypatch.setattr("time.sleep", recover)
     assert is_small(fetch_cascaded_tanks(data_home=tmp_path, delay=0.25))
     assert delays == [0.25]
-    assert server.n_requests == 2
+    assert len(server.requested) == 2
 
 
 def test_no_network_is_reported(tmp_path, small_tanks):
@@ -603,7 +574,7 @@ def test_no_network_is_reported(tmp_path, small_tanks):
     pytest.importorskip("tqdm")
     with pytest.raises(OSError, match="Check the network") as info:
         fetch_cascaded_tanks(data_home=tmp_path, n_retries=0)
-    assert small_tanks.url in str(info.value)
+    assert small_tanks.urls[0] in str(info.value)
     assert files_below(tmp_path) == set()
 
 

@@ -1,4 +1,4 @@
-"""The one layout in which every data set of this package is returned."""
+"""The layouts in which the data sets of this package are returned."""
 
 from importlib import resources
 
@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 # Samples at the start of a record that a model may read to build up its state. All
-# the benchmarks leave them out of the error.
+# these benchmarks leave them out of the error.
 N_INITIALIZATION = 50
 
 
@@ -56,6 +56,42 @@ def build_bunch(
         target_names=[target_name],
         sampling_time=sampling_time,
         n_initialization=N_INITIALIZATION,
+        DESCR=_load_descr(descr),
+    )
+
+
+def build_image_bunch(splits, *, image_shape, descr, **others):
+    """Arrange images and their labels.
+
+    Parameters
+    ----------
+    splits : dict of str to tuple of two ndarrays
+        Images, one a row, and labels of every split. Those of ``train`` are the data
+        and the target of the data set itself.
+
+    image_shape : tuple of int
+        Height and width of an image.
+
+    descr : str
+        Name of the description, a file in the folder ``descr``.
+
+    **others : object
+        What else the data set has.
+
+    Returns
+    -------
+    dataset : :class:`~sklearn.utils.Bunch`
+        The keys are those that :func:`fetch_caltech101_silhouettes` documents.
+    """
+    bunches = {
+        name: Bunch(data=data, target=target) for name, (data, target) in splits.items()
+    }
+    train = bunches.pop("train")
+    return Bunch(
+        **train,
+        **bunches,
+        image_shape=image_shape,
+        **others,
         DESCR=_load_descr(descr),
     )
 

@@ -1,10 +1,8 @@
-"""The measured benchmarks, loaded from files."""
+"""The measured benchmarks of system identification, loaded from files."""
 
 import io
-from numbers import Integral, Real
 
 from scipy.io import loadmat
-from sklearn.utils import check_scalar
 
 from ._bunch import build_bunch
 from ._files import RemoteFile, load_file
@@ -14,10 +12,10 @@ CASCADED_TANKS = RemoteFile(
     folder="cascaded_tanks",
     filename="dataBenchmark.mat",
     sha256="cb2f88d4388be4d3f2a24c6402fba804976aac5f2e1f26cda59ea0a38d016eab",
-    archive="CascadedTanksFiles.zip",
-    url=(
+    packed="CascadedTanksFiles.zip",
+    urls=(
         "https://data.4tu.nl/file/d4810b78-6cdd-48fe-8950-9bd601e5f47f/"
-        "3b697e42-01a4-4979-a370-813a456c36f5"
+        "3b697e42-01a4-4979-a370-813a456c36f5",
     ),
     page="https://www.nonlinearbenchmark.org/benchmarks/cascaded-tanks",
 )
@@ -26,8 +24,8 @@ SILVERBOX = RemoteFile(
     folder="silverbox",
     filename="SNLS80mV.mat",
     sha256="5c7413a52255af0cb4e2f93fb6903beb92b08965ba1e6ad0a6ffedfed8477ed4",
-    archive="SilverboxFiles.zip",
-    url=None,
+    packed="SilverboxFiles.zip",
+    urls=(),
     page=(
         "https://drive.google.com/file/d/17iS-6oBUUgrmiAcrZoG9S5sOaljZnDSy/view "
         "(linked from https://www.nonlinearbenchmark.org/benchmarks/silverbox)"
@@ -272,8 +270,6 @@ def fetch_silverbox(
 
 def _load_mat(remote, data_home, download_if_missing, n_retries, delay):
     """Return the variables of a checked MATLAB file."""
-    check_scalar(n_retries, "n_retries", Integral, min_val=0)
-    check_scalar(delay, "delay", Real, min_val=0.0)
     content = load_file(
         remote,
         data_home=data_home,

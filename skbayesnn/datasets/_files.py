@@ -1,26 +1,30 @@
-"""Find, check and download the one file that holds a benchmark.
+"""Find, check and download a file of a benchmark.
 
 A file is read as a whole and its bytes are checked before anything else sees them, so
 that a damaged or a partial file never counts as data. What the user put somewhere is
 only read, never changed.
 """
 
+import gzip
 import hashlib
 import os
 import tempfile
 import time
 import zipfile
 import zlib
+from numbers import Integral, Real
 from pathlib import Path
 from typing import NamedTuple
 
 from sklearn.datasets import get_data_home
+from sklearn.utils import check_scalar
 
 ENVIRONMENT_VARIABLE = "SKBAYESNN_DATA"
+GZIP_MAGIC = b"\x1f\x8b"
 
 
 class RemoteFile(NamedTuple):
-    """A data file and the archive in which it is distributed.
+    """A data file and how it is distributed.
 
     Parameters
     ----------
@@ -31,27 +35,30 @@ class RemoteFile(NamedTuple):
         Folder below the data home.
 
     filename : str
-        Name of the data file, in that folder and in the archive.
+        Name of the data file, in that folder and in a zip archive.
 
     sha256 : str
-        SHA-256 of the data file, in hexadecimal digits. The archive has no known one.
+        SHA-256 of the data file, in hexadecimal digits. What it is packed in has no
+        known one: the same file can be packed in many ways.
 
-    archive : str
-        Name of the zip archive.
+    packed : str
+        Name of the file that is distributed: a zip archive (``.zip``), a gzip file
+        (``.gz``) or, if it is ``filename``, the data file as it is.
 
-    url : str or None
-        Address of the archive. None if a program cannot download it.
+    urls : tuple of str
+        Addresses of that file, in the order in which they are tried. Empty if a
+        program cannot download it.
 
     page : str
-        Where a person finds the archive.
+        Where a person finds it.
     """
 
     title: str
     folder: str
     filename: str
     sha256: str
-    archive: str
-    url: str | None
+    packed: str
+    urls: tuple
     page: str
 
 
@@ -72,10 +79,11 @@ def load_file(remote, *, data_home, download_if_missing, n_retries, delay):
         Whether to download a missing file.
 
     n_retries : int
-        Number of further attempts after a failed one.
+        Number of further attempts after a failed one, not negative. An attempt tries
+        all the addresses.
 
     delay : float
-        Time between two attempts, in s.
+        Time between two attempts, in s, not negative.
 
     Returns
     -------
@@ -88,28 +96,31 @@ def load_file(remote, *, data_home, download_if_missing, n_retries, delay):
         If the file is missing and cannot or may not be downloaded.
 
     ValueError
-        If a file is not the expected one.
+        If a file is not the expected one, or a parameter lies out of its range.
 
     ImportError
         If a download needs a package that is not installed.
     """
+    check_scalar(n_retries, "n_retries", Integral, min_val=0)
+    check_scalar(delay, "delay", Real, min_val=0.0)
     folder = _resolve_data_home(data_home) / remote.folder
-    path, archive = folder / remote.filename, folder / remote.archive
+    path, packed = folder / remote.filename, folder / remote.packed
     remedy = "Remove or replace it, then try again."
     if path.exists():
         return _check_content(path.read_bytes(), remote, path, remedy)
-    if archive.exists():
-        return _read_member(archive, remote, archive, remedy)
+    if packed.exists():
+        return _read_packed(packed, remote, packed, remedy)
+
+    missing = f"neither {path} nor {packed} exists"
+    if packed == path:
+        missing = f"{path} does not exist"
     if not download_if_missing:
+        raise OSError(f"{remote.title}: {missing}, and download_if_missing is False.")
+    if not remote.urls:
         raise OSError(
-            f"{remote.title}: neither {path} nor {archive} exists, and "
-            "download_if_missing is False."
-        )
-    if remote.url is None:
-        raise OSError(
-            f"{remote.title}: neither {path} nor {archive} exists, and the data cannot "
-            f"be downloaded by a program: {remote.archive} lies behind a page of "
-            f"Google Drive. {_advise(archive, remote)}"
+            f"{remote.title}: {missing}, and the data cannot be downloaded by a "
+            f"program: {remote.packed} lies behind a page of Google Drive. "
+            f"{_advise(packed, remote)}"
         )
     return _download(remote, path, n_retries, delay)
 
@@ -121,10 +132,10 @@ def _resolve_data_home(data_home):
     return Path(get_data_home()) / "skbayesnn"
 
 
-def _advise(archive, remote):
+def _advise(packed, remote):
     return (
-        f"Get {remote.archive} with a browser from {remote.page} and put it, as it is, "
-        f"at {archive}."
+        f"Get {remote.packed} with a browser from {remote.page} and put it, as it is, "
+        f"at {packed}."
     )
 
 
@@ -140,23 +151,30 @@ def _check_content(content, remote, source, remedy):
     return content
 
 
-def _read_member(archive, remote, source, remedy):
-    """Return the checked data file out of a zip archive.
+def _read_packed(packed, remote, source, remedy):
+    """Return the checked data file out of the file that is distributed.
 
-    In an error, ``source`` says where the archive comes from and ``remedy`` what to do.
+    In an error, ``source`` says where that file comes from and ``remedy`` what to do.
     """
+    if remote.packed == remote.filename:
+        return _check_content(packed.read_bytes(), remote, source, remedy)
+    is_gzip = remote.packed.endswith(".gz")
     try:
-        with zipfile.ZipFile(archive) as members:
-            names = [
-                name
-                for name in members.namelist()
-                if name.rpartition("/")[2] == remote.filename
-            ]
-            content = members.read(names[0]) if names else None
-    # damage inside a member can surface as any of the last three
-    except (zipfile.BadZipFile, EOFError, RuntimeError, zlib.error) as error:
+        if is_gzip:
+            content = _decompress(packed)
+        else:
+            content = _read_member(packed, remote.filename)
+    # damage inside a zip member can surface as any of the last three
+    except (
+        gzip.BadGzipFile,
+        zipfile.BadZipFile,
+        EOFError,
+        RuntimeError,
+        zlib.error,
+    ) as error:
         raise ValueError(
-            f"{remote.title}: {source} is not a whole zip archive ({error}). {remedy}"
+            f"{remote.title}: {source} is not a whole "
+            f"{'gzip file' if is_gzip else 'zip archive'} ({error}). {remedy}"
         ) from error
     if content is None:
         raise ValueError(
@@ -165,38 +183,70 @@ def _read_member(archive, remote, source, remedy):
     return _check_content(content, remote, f"{remote.filename} in {source}", remedy)
 
 
+def _decompress(packed):
+    """Return the content of a gzip file."""
+    content = packed.read_bytes()
+    # browsers, and servers that announce gzip as an encoding, unpack it on the way
+    if not content.startswith(GZIP_MAGIC):
+        return content
+    return gzip.decompress(content)
+
+
+def _read_member(archive, filename):
+    """Return the content of a file in a zip archive, or None if it is not there."""
+    with zipfile.ZipFile(archive) as members:
+        for name in members.namelist():
+            if name.rpartition("/")[2] == filename:
+                return members.read(name)
+    return None
+
+
 def _download(remote, path, n_retries, delay):
-    """Download the archive, put the data file at ``path`` and return its content."""
+    """Download the data file, put it at ``path`` and return its content."""
     _import_downloader()  # or fail before a folder is made
     path.parent.mkdir(parents=True, exist_ok=True)
-    remedy = f"Try again later. Or: {_advise(path.parent / remote.archive, remote)}"
+    remedy = f"Try again later. Or: {_advise(path.parent / remote.packed, remote)}"
     # a folder beside the final name: os.replace is atomic within a file system only
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="download-") as temporary:
-        archive = Path(temporary) / remote.archive
-        _retrieve(remote, archive, n_retries, delay, remedy)
-        source = f"the download from {remote.url}, of which nothing was kept,"
-        content = _read_member(archive, remote, source, remedy)
+        packed = Path(temporary) / remote.packed
+        content = _retrieve(remote, packed, n_retries, delay, remedy)
         extracted = Path(temporary) / remote.filename
         extracted.write_bytes(content)
         os.replace(extracted, path)
     return content
 
 
-def _retrieve(remote, archive, n_retries, delay, remedy):
-    """Download the archive with a progress bar, if need be in several attempts."""
+def _retrieve(remote, packed, n_retries, delay, remedy):
+    """Return the checked data file from the first address that has it.
+
+    An address that cannot be reached is tried again, after the others. One that sent
+    damaged content is not: it would send the same again.
+    """
     pooch, requests = _import_downloader()
     download = pooch.HTTPDownloader(progressbar=True)
+    # texts: an exception that outlives its handler keeps its connection open
+    urls, failures = list(remote.urls), {}
     for attempt in range(n_retries + 1):
-        try:
-            return download(remote.url, str(archive), None)
-        except requests.RequestException as error:
-            if attempt == n_retries:
-                raise OSError(
-                    f"{remote.title}: {attempt + 1} attempts to download "
-                    f"{remote.archive} from {remote.url} failed, lastly with "
-                    f"{error!r}. Check the network. {remedy}"
-                ) from error
+        if attempt:
             time.sleep(delay)
+        for url in urls.copy():
+            source = f"the download from {url}, of which nothing was kept,"
+            try:
+                download(url, str(packed), None)
+                return _read_packed(packed, remote, source, remedy)
+            except requests.RequestException as error:
+                failures[url] = repr(error)
+            except ValueError as error:
+                urls.remove(url)
+                if not urls:
+                    raise
+                failures[url] = repr(error)
+    raise OSError(
+        f"{remote.title}: {n_retries + 1} attempts to download {remote.packed} from "
+        f"{' and '.join(remote.urls)} failed, lastly with "
+        f"{' and '.join(failures[url] for url in remote.urls)}. Check the network. "
+        f"{remedy}"
+    )
 
 
 def _import_downloader():
