@@ -1,8 +1,16 @@
-"""Sparse Bayesian neural networks with the interface of scikit-learn."""
+"""Neural networks that find their own size, with the interface of scikit-learn."""
 
+from ._contrastive import ContrastiveDivergenceRBM
+from ._frank_wolfe import FrankWolfeRBM
 from ._mlp import SparseBayesMLPRegressor
 from ._narx import SparseBayesNARXRegressor
 
 __version__ = "0.1.0"
 
-__all__ = ["SparseBayesMLPRegressor", "SparseBayesNARXRegressor", "__version__"]
+__all__ = [
+    "ContrastiveDivergenceRBM",
+    "FrankWolfeRBM",
+    "SparseBayesMLPRegressor",
+    "SparseBayesNARXRegressor",
+    "__version__",
+]

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import check_array, validate_data
 
@@ -14,6 +14,7 @@ from .solvers.network import ACTIVATIONS
 
 __all__ = [
     "FitInterrupted",
+    "HasMethods",
     "Integral",
     "Interval",
     "Real",

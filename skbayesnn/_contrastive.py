@@ -1,0 +1,481 @@
+"""The RBM of a given size: contrastive divergence, plain and persistent."""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_array
+
+from . import _validation as checks
+from ._rbm import RBM_CONSTRAINTS, BaseRBM, draw_seed
+from ._rows import check_rows, result_dtype
+from .solvers import contrastive
+from .solvers import rbm as solver
+
+# Training rows whose free energy is compared with that of the validation rows.
+_MAX_MONITORED = 5000
+# Rows from which the first offset of the hidden units is computed.
+_MAX_OFFSET_ROWS = 1000
+_INITIAL_SCALE = 0.01
+
+
+class Training(NamedTuple):
+    """What ``partial_fit`` and ``warm_start`` go on from."""
+
+    state: contrastive.State
+    n_seen: int
+    rates: np.ndarray
+
+
+class ContrastiveDivergenceRBM(BaseRBM):
+    r"""Binary restricted Boltzmann machine learned by contrastive divergence.
+
+    The gradient of the mean log-likelihood by the weights is
+    :math:`E_{data}[h v^T] - E_{model}[h v^T]` (4) [1]_. The second mean is taken over
+    Markov chains: those of plain contrastive divergence start at the data in each step
+    [2]_, those of the persistent variant are carried on [3]_. The gradient is centred
+    [4]_, which makes it independent of which state is called 1.
+
+    Parameters
+    ----------
+    n_components : int, default=256
+        Number of hidden units. Ignored with a given ``init``.
+    learning_rate : float, default=0.2
+        Step size at the start, per mean gradient.
+    schedule : {"linear", "constant", "inverse"}, default="linear"
+        Course of the step size: down to 0 at ``max_iter``; constant; or divided by
+        1 + 10 t, with t from 0 to 1 over the fit.
+    batch_size : int, default=100
+        Rows of a mini-batch, and number of persistent chains.
+    max_iter : int, default=50
+        Epochs: passes over the data, newly shuffled each.
+    n_gibbs_steps : int, default=1
+        Steps of the chains for each update, the k of CD-k.
+    persistent : bool, default=True
+        Whether the chains are carried on.
+    momentum : float, default=0.0
+        Share of the last update that is added to the next, in [0, 1).
+    weight_decay : float, default=0.0
+        Strength of the penalty ``weight_decay / 2`` times the sum of squared weights
+        on the mean log-likelihood.
+    centered : bool, default=True
+        Whether to centre the gradient.
+    init : "random", tuple of arrays or RBM estimator, default="random"
+        Where to start. "random": normal weights with a standard deviation of 0.01,
+        visible biases at the base rates. Arrays: ``(components, intercept_hidden,
+        intercept_visible)``. An estimator is cloned and fitted first (wrap one that is
+        fitted already into :class:`~sklearn.frozen.FrozenEstimator`).
+    binarize : float or None, default=0.5
+        Threshold above which a value is 1. With None, values are probabilities.
+    early_stopping : bool, default=False
+        Whether to hold rows out, and stop when the average log-likelihood of the
+        training rows exceeds theirs by more than ``max_gap``. The partition function
+        cancels from this gap.
+    validation_fraction : float, default=0.1
+        Share of the rows to hold out, unless ``fit`` gets validation data.
+    max_gap : float, default=10.0
+        Largest gap, in nats a sample.
+    warm_start : bool, default=False
+        Go on from the previous fit for ``max_iter`` more epochs. A fit that Ctrl-C
+        interrupts then keeps the last finished epoch.
+    random_state : int, RandomState instance or None, default=None
+        Source of the initial weights, the order of the data and the chains.
+    verbose : bool or int, default=False
+        Print a line an epoch.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features_in_)
+        Weights; float64 when X is float64, else float32. Training computes in float32.
+    intercept_hidden_ : ndarray of shape (n_components_,)
+        Biases of the hidden units.
+    intercept_visible_ : ndarray of shape (n_features_in_,)
+        Biases of the visible units.
+    unit_weights_ : ndarray of shape (n_components_,)
+        Multiplicities of the units: 1, unless ``init`` was fractional.
+    base_intercept_ : ndarray of shape (n_features_in_,)
+        Log-odds of the smoothed base rates of the training data, from which annealed
+        importance sampling starts.
+    log_partition_ : float
+        Log partition function in nats, estimated when first asked for.
+    n_components_ : int
+        Number of units.
+    n_iter_ : int
+        Epochs done.
+    history_ : dict of ndarray, one entry an epoch
+        ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
+        squared difference between the mean visible states of data and chains), and
+        with validation data ``gap`` (nats).
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when they are all strings.
+
+    See Also
+    --------
+    FrankWolfeRBM : Finds the number of units by itself.
+    sklearn.neural_network.BernoulliRBM : Persistent contrastive divergence.
+
+    Notes
+    -----
+    The random number of a unit depends on the seed, the step, the row and the unit
+    alone. Matrix products may round differently with another number of BLAS threads;
+    a state then flips where its random number lies within the rounding error of its
+    probability, and the chains go separate ways with the same distribution.
+
+    References
+    ----------
+    .. [1] W. Ping, Q. Liu, A. Ihler, "Learning Infinite RBMs with Frank-Wolfe", NIPS,
+       2016.
+    .. [2] G. Hinton, "Training products of experts by minimizing contrastive
+       divergence", Neural Computation, 2002.
+    .. [3] T. Tieleman, "Training restricted Boltzmann machines using approximations to
+       the likelihood gradient", ICML, 2008.
+    .. [4] J. Melchior, A. Fischer, L. Wiskott, "How to center deep Boltzmann
+       machines", Journal of Machine Learning Research, 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skbayesnn import ContrastiveDivergenceRBM
+    >>> X = load_digits().data > 7
+    >>> rbm = ContrastiveDivergenceRBM(32, max_iter=20, random_state=0).fit(X)
+    >>> rbm.transform(X).shape
+    (1797, 32)
+    >>> bool(rbm.score(X) > -25.0)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **RBM_CONSTRAINTS,
+        "n_components": [checks.Interval(checks.Integral, 1, None, closed="left")],
+        "schedule": [checks.StrOptions({"linear", "constant", "inverse"})],
+        "max_iter": [checks.Interval(checks.Integral, 1, None, closed="left")],
+        "n_gibbs_steps": [checks.Interval(checks.Integral, 1, None, closed="left")],
+        "persistent": ["boolean"],
+        "momentum": [checks.Interval(checks.Real, 0, 1, closed="left")],
+        "weight_decay": [checks.Interval(checks.Real, 0, None, closed="left")],
+        "centered": ["boolean"],
+        "init": [checks.StrOptions({"random"}), tuple, list, checks.HasMethods("fit")],
+    }
+
+    def __init__(
+        self,
+        n_components=256,
+        *,
+        learning_rate=0.2,
+        schedule="linear",
+        batch_size=100,
+        max_iter=50,
+        n_gibbs_steps=1,
+        persistent=True,
+        momentum=0.0,
+        weight_decay=0.0,
+        centered=True,
+        init="random",
+        binarize=0.5,
+        early_stopping=False,
+        validation_fraction=0.1,
+        max_gap=10.0,
+        warm_start=False,
+        random_state=None,
+        verbose=False,
+    ):
+        self.n_components = n_components
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.n_gibbs_steps = n_gibbs_steps
+        self.persistent = persistent
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.centered = centered
+        self.init = init
+        self.binarize = binarize
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.max_gap = max_gap
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @checks.restore_on_failure
+    @checks.fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None, *, X_val=None):
+        """Learn from data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states: bool, integer or float, dense or CSR. Constant features
+            are fine.
+        y : None
+            Ignored.
+        X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
+                default=None
+            Validation data for the gap in ``history_``, and for early stopping in
+            place of held-out rows.
+
+        Returns
+        -------
+        self : ContrastiveDivergenceRBM
+            The fitted estimator. If the fit fails or is interrupted, an earlier fit
+            stays as it was.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their range, for values that are not finite or, with
+            ``binarize=None``, outside [0, 1], and when the weights diverge.
+        """
+        previous = getattr(self, "_training", None) if self.warm_start else None
+        rows = check_rows(self, X, reset=previous is None)
+        seed = draw_seed(self.random_state) if previous is None else self._seed
+        train, validation = split_validation(self, rows, X_val, seed)
+        if previous is None:
+            dtype = result_dtype(rows.X)
+            rbm = start_model(self.init, self.n_components, rows, seed)
+            state = start_training(rbm, train, self.batch_size, seed)
+            self.history_, self.n_iter_ = {}, 0
+        else:
+            dtype, state = self.components_.dtype, previous.state
+        self._train(train, validation, state, dtype, seed)
+        return self
+
+    @checks.restore_on_failure
+    @checks.fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X, y=None):
+        """Go once through some rows, in mini-batches, at a constant learning rate.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Any number of visible states.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : ContrastiveDivergenceRBM
+            The estimator.
+        """
+        previous = getattr(self, "_training", None)
+        rows = check_rows(self, X, reset=previous is None)
+        if previous is None:
+            seed, dtype = draw_seed(self.random_state), result_dtype(rows.X)
+            rbm = start_model(self.init, self.n_components, rows, seed)
+            state = start_training(rbm, rows, self.batch_size, seed)
+            previous = Training(state, 0, np.zeros(rows.n_features))
+            self.history_, self.n_iter_ = {}, 0
+        else:
+            seed, dtype = self._seed, self.components_.dtype
+        n_seen = previous.n_seen + len(rows)
+        rates = previous.rates + (rows.mean() - previous.rates) * len(rows) / n_seen
+        state = contrastive.copy(previous.state)
+        state, _ = self._epoch(rows, state, seed, self.n_iter_, lambda share: 1.0)
+        self.n_iter_ += 1
+        self._finish(Training(state, n_seen, rates), dtype, seed)
+        return self
+
+    def _tune(self, rbm, chains, train, validation, dtype, seed):
+        """Train a given model, for an estimator that has validated its data."""
+        state = start_training(rbm, train, self.batch_size, seed, chains)
+        self.history_, self.n_iter_ = {}, 0
+        self.n_features_in_ = train.n_features
+        self._train(train, validation, state, dtype, seed)
+
+    def _train(self, train, validation, state, dtype, seed):
+        """Epochs up to ``max_iter`` more, or to the largest gap; store the last."""
+        monitored = monitored_rows(train, seed, _MAX_MONITORED)
+        rates, start = train.mean(), time.perf_counter()
+        columns = {name: list(values) for name, values in self.history_.items()}
+        state, first, interrupted = contrastive.copy(state), self.n_iter_, False
+        last = state
+        for epoch in range(first, first + self.max_iter):
+
+            def rate(share, done=epoch - first):
+                return _decay(self.schedule, (done + share) / self.max_iter)
+
+            try:
+                state, error = self._epoch(train, state, seed, epoch, rate)
+            except KeyboardInterrupt:
+                if not (self.warm_start and epoch > first):
+                    raise
+                interrupted = True
+                break
+            last = contrastive.copy(state) if self.warm_start else state
+            record = {
+                "learning_rate": self.learning_rate * rate(1.0),
+                "mean_error": error,
+                "seconds": time.perf_counter() - start,
+            }
+            if validation is not None:
+                record["gap"] = free_energy_gap(state.rbm, monitored, validation)
+            for name, value in record.items():
+                columns.setdefault(name, []).append(value)
+            self.n_iter_ = epoch + 1
+            if self.verbose:
+                print(f"epoch {self.n_iter_}: {_format(record)}")
+            if self.early_stopping and record["gap"] > self.max_gap:
+                break
+        self.history_ = {name: np.array(values) for name, values in columns.items()}
+        self._finish(Training(last, len(train), rates), dtype, seed)
+        if interrupted:
+            raise checks.FitInterrupted
+
+    def _epoch(self, rows, state, seed, epoch, rate):
+        """Mini-batches in a new order; ``rate(share)`` scales the learning rate."""
+        settings = contrastive.Settings(
+            self.n_gibbs_steps,
+            self.persistent,
+            self.momentum,
+            self.weight_decay,
+            self.centered,
+        )
+        # from the number of the epoch: a fit that goes on draws what a longer one does
+        order = np.random.default_rng((seed, epoch)).permutation(len(rows))
+        n_batches = -(-len(rows) // self.batch_size)
+        error = 0.0
+        for number, index in enumerate(np.array_split(order, n_batches)):
+            step_size = self.learning_rate * rate(number / n_batches)
+            batch = rows.take(index)
+            state, info = contrastive.step(settings, state, batch, step_size, seed)
+            error += info.mean_error / n_batches
+        try:
+            contrastive.check(state)
+        except contrastive.Diverged as diverged:
+            raise divergence(diverged, self.learning_rate) from diverged
+        return state, error
+
+    def _finish(self, training, dtype, seed):
+        base = solver.log_odds(training.rates, training.n_seen)
+        self._store(training.state.rbm, base, dtype, seed)
+        self._training = training
+
+
+def start_model(init, n_components, rows, seed):
+    """The RBM that training starts from."""
+    if isinstance(init, str):
+        rng = np.random.default_rng((seed, 0x1217))
+        weights = rng.normal(0.0, _INITIAL_SCALE, (n_components, rows.n_features))
+        base = solver.log_odds(rows.mean(), len(rows))
+        return solver.make_rbm(weights, np.zeros(n_components), base)
+    if isinstance(init, tuple | list):
+        return _model_of_arrays(init, rows.n_features)
+    return model_of_init(init, rows)
+
+
+def model_of_init(init, rows):
+    """The RBM in an estimator, ours or scikit-learn's, that is fitted here.
+
+    A frozen one stays as it is.
+    """
+    fitted = clone(init).fit(rows.take(slice(None)))
+    # what a FrozenEstimator wraps
+    estimator = getattr(fitted, "estimator", fitted)
+    arrays = [
+        getattr(estimator, name, None)
+        for name in ("components_", "intercept_hidden_", "intercept_visible_")
+    ]
+    if any(array is None for array in arrays):
+        raise TypeError(
+            "init must be an RBM estimator, with components_, intercept_hidden_ and "
+            f"intercept_visible_ once it is fitted; got {estimator!r}."
+        )
+    rbm = _model_of_arrays(arrays, rows.n_features)
+    unit_weights = getattr(estimator, "unit_weights_", rbm.unit_weights)
+    return solver.make_rbm(*rbm[:3], unit_weights)
+
+
+def _model_of_arrays(arrays, n_features):
+    if len(arrays) != 3:
+        raise ValueError(
+            "init must hold three arrays, (components, intercept_hidden, "
+            f"intercept_visible); got {len(arrays)}."
+        )
+    weights = check_array(arrays[0], dtype=np.float64, input_name="init[0]")
+    expected = [weights.shape[:1], (n_features,)]
+    biases = [
+        check_array(array, dtype=np.float64, ensure_2d=False, input_name="init")
+        for array in arrays[1:]
+    ]
+    if weights.shape[1] != n_features or [b.shape for b in biases] != expected:
+        raise ValueError(
+            f"init must have the shapes (n_components, {n_features}), (n_components,) "
+            f"and ({n_features},); got {weights.shape}, {biases[0].shape} and "
+            f"{biases[1].shape}."
+        )
+    return solver.make_rbm(weights, *biases)
+
+
+def start_training(rbm, rows, n_chains, seed, chains=None):
+    """The state before the first step.
+
+    The persistent chains start at rows of ``chains``, or of the data.
+    """
+    some = rows.take(slice(_MAX_OFFSET_ROWS))
+    hidden_offset = solver.hidden_means(rbm, some).mean(axis=0)
+    n_states = len(rows) if chains is None else len(chains)
+    index = np.random.default_rng((seed, 0xC4A1)).integers(n_states, size=n_chains)
+    states = rows.take(index) if chains is None else chains[index]
+    return contrastive.init(rbm, rows.mean(), hidden_offset, states, seed)
+
+
+def split_validation(estimator, rows, X_val, seed):
+    """Training rows, and validation rows or None."""
+    if X_val is not None:
+        return rows, check_rows(estimator, X_val, reset=False)
+    if not estimator.early_stopping:
+        return rows, None
+    order = np.random.default_rng((seed, 0x5B117)).permutation(len(rows))
+    n_validation = int(np.ceil(estimator.validation_fraction * len(rows)))
+    if n_validation >= len(rows):
+        raise ValueError(
+            f"validation_fraction={estimator.validation_fraction} leaves no training "
+            f"rows of n_samples={len(rows)}. Pass more rows, or early_stopping=False."
+        )
+    held_out, kept = order[:n_validation], order[n_validation:]
+    return rows.subset(np.sort(kept)), rows.subset(np.sort(held_out))
+
+
+def monitored_rows(train, seed, n_rows):
+    """At most so many training rows, to compare the validation rows with."""
+    if len(train) <= n_rows:
+        return train
+    order = np.random.default_rng((seed, 0x3041)).permutation(len(train))
+    return train.subset(np.sort(order[:n_rows]))
+
+
+def free_energy_gap(rbm, train, validation):
+    """Mean log-likelihood of the training rows minus that of the validation rows."""
+    return mean_log_probability(rbm, train) - mean_log_probability(rbm, validation)
+
+
+def mean_log_probability(rbm, rows):
+    """Unnormalised, nats a sample."""
+    total = sum(
+        solver.unnormalised_log_probability(rbm, V).sum() for V in rows.blocks()
+    )
+    return float(total / len(rows))
+
+
+def divergence(error, learning_rate):
+    """What the user can do about a `contrastive.Diverged`."""
+    return ValueError(
+        f"The weights diverged (largest magnitude {error.args[0]:.3g}, expected at "
+        f"most {contrastive.MAX_WEIGHT:.0f}). Reduce learning_rate={learning_rate}, "
+        "momentum or the scale of init."
+    )
+
+
+def _decay(schedule, share):
+    """Learning rate at a share of the fit, relative to that at its start."""
+    if schedule == "linear":
+        return 1.0 - share
+    return 1.0 / (1.0 + 10.0 * share) if schedule == "inverse" else 1.0
+
+
+def _format(record):
+    return ", ".join(f"{name} {value:.4g}" for name, value in record.items())

@@ -1,0 +1,452 @@
+"""The RBM that finds its own size: Frank-Wolfe adds one hidden unit a step."""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from . import _validation as checks
+from ._contrastive import (
+    ContrastiveDivergenceRBM,
+    divergence,
+    mean_log_probability,
+    model_of_init,
+    monitored_rows,
+    split_validation,
+)
+from ._rbm import RBM_CONSTRAINTS, BaseRBM, draw_seed
+from ._rows import check_rows, result_dtype
+from .solvers import contrastive, growth
+from .solvers import rbm as solver
+
+# Rows whose mean free energy is recorded after each unit.
+_MONITORED_ROWS = 1000
+
+
+class Grown(NamedTuple):
+    """What ``warm_start`` and ``partial_fit`` go on from."""
+
+    state: growth.State
+    n_seen: int
+    rates: np.ndarray
+
+
+class FrankWolfeRBM(BaseRBM):
+    r"""Binary restricted Boltzmann machine that grows, one hidden unit a step.
+
+    The RBM with a distribution q over hidden units,
+
+    .. math:: \log p(v) = \alpha E_{q(w)}[\log(1 + e^{w^T v})] + b^T v - \log Z,
+
+    has a log-likelihood that is concave in q (5) [1]_. A Frank-Wolfe step adds the
+    unit that gains most, found by L-BFGS on fixed samples of data and model
+    (Algorithm 1). Corrective steps of persistent contrastive divergence on all units
+    follow each insertion.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Largest number of hidden units.
+    objective : {"likelihood", "linearized"}, default="likelihood"
+        What a new unit maximises: the exact gain in mean log-likelihood,
+        :math:`E_{data}[\log(1 + e^{w^T v})] - \log E_{model}[1 + e^{w^T v}]`; or its
+        linearisation (9), which overstates it. With "likelihood", the unit is checked
+        on held-out chains and rows, enters with the share (1, 1/2 or 1/4) that gains
+        most there, or not at all.
+    reg_lambda : float, default=0.1
+        Strength of the penalty ``reg_lambda / 2`` times the squared norm of the unit's
+        weights, its bias included, on that gain.
+    radius : float or None, default=None
+        Search the ball of this radius, beside the penalty.
+    alpha : "count", "learn" or float, default="count"
+        Temperature: the sum of the unit weights. "count" is the number of units, which
+        gives a standard RBM; a number or "learn" (the appendix's gradient, by Newton
+        steps) gives a fractional one (11), sampled by Metropolis-Hastings steps.
+    away_steps : bool, default=False
+        Take a unit out where that gains more than adding one (Guelat and Marcotte).
+    n_chains : int, default=1000
+        Markov chains of the current model, half of them held out from the search.
+    n_gibbs_steps : int, default=5
+        Steps of all chains before each search.
+    n_search_rows : int, default=1000
+        Training rows of a search, drawn anew for each, and as many to check on.
+    max_search_iter : int, default=10
+        L-BFGS iterations of a search.
+    n_bias_steps : int, default=1
+        Gradient steps (10) on the visible biases after each unit.
+    n_corrective_steps : int, default=30
+        Steps of persistent contrastive divergence on all parameters after each unit.
+        0 is Algorithm 1.
+    batch_size : int, default=100
+        Rows of a corrective step's mini-batch.
+    learning_rate : float, default=0.1
+        Step size of bias and corrective steps.
+    init : None or RBM estimator, default=None
+        Model to go on from, this package's or scikit-learn's. It is cloned and fitted
+        first (wrap one that is fitted already into
+        :class:`~sklearn.frozen.FrozenEstimator`). None starts without hidden units, at
+        the base rates.
+    fine_tune : None or ContrastiveDivergenceRBM, default=None
+        Trains the grown model further; a clone of it does, with this ``init``.
+    binarize : float or None, default=0.5
+        Threshold above which a value is 1. With None, values are probabilities.
+    tol : float, default=0.0
+        A unit must gain more, in nats a sample.
+    n_iter_no_change : int, default=5
+        Growth ends after so many searches in turn that find no such unit.
+    early_stopping : bool, default=False
+        Whether to hold rows out, and stop when the average log-likelihood of the
+        training rows exceeds theirs by more than ``max_gap``. The partition function
+        cancels from this gap.
+    validation_fraction : float, default=0.1
+        Share of the rows to hold out, unless ``fit`` gets validation data.
+    max_gap : float, default=10.0
+        Largest gap, in nats a sample.
+    warm_start : bool, default=False
+        Go on from the previous fit, up to a raised ``n_components``. A fit that Ctrl-C
+        interrupts then keeps the last finished unit.
+    random_state : int, RandomState instance or None, default=None
+        Source of chains, mini-batches and the starts of the searches.
+    verbose : bool or int, default=False
+        Print a line a step.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features_in_)
+        Weights, in the order in which the units came; float64 when X is float64, else
+        float32. Training computes in float32.
+    intercept_hidden_ : ndarray of shape (n_components_,)
+        Biases of the hidden units.
+    intercept_visible_ : ndarray of shape (n_features_in_,)
+        Biases of the visible units.
+    unit_weights_ : ndarray of shape (n_components_,)
+        Multiplicities c of the units in (11), all 1 with ``alpha="count"``.
+    alpha_ : float
+        Temperature, the sum of ``unit_weights_``.
+    base_intercept_ : ndarray of shape (n_features_in_,)
+        Log-odds of the smoothed base rates of the training data, from which annealed
+        importance sampling starts.
+    log_partition_ : float
+        Log partition function in nats, estimated when first asked for.
+    n_components_ : int
+        Number of units.
+    n_iter_ : int
+        Frank-Wolfe steps done.
+    path_ : dict of ndarray, one entry a step
+        ``n_components`` after it; ``change`` (1: a unit added, -1: one removed, 0:
+        none found); ``gain`` of the unit on held-out chains (nats a sample), its
+        ``norm``, the ``effective_sample_size`` of those chains after reweighting to
+        the model with the unit; ``frank_wolfe_gap`` of the linearised objective
+        (nats); ``acceptance`` of the chains; mean ``free_energy`` of training rows
+        and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
+        ``seconds`` since the start.
+    history_ : dict of ndarray
+        The same as ``path_``.
+    fine_tune_ : ContrastiveDivergenceRBM
+        The fitted fine-tuner, if there is one.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when they are all strings.
+
+    See Also
+    --------
+    ContrastiveDivergenceRBM : A given number of units.
+
+    Notes
+    -----
+    See `ContrastiveDivergenceRBM` for what can change a result in its last digits.
+
+    References
+    ----------
+    .. [1] W. Ping, Q. Liu, A. Ihler, "Learning Infinite RBMs with Frank-Wolfe", NIPS,
+       2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skbayesnn import FrankWolfeRBM
+    >>> X = load_digits().data > 7
+    >>> rbm = FrankWolfeRBM(20, random_state=0).fit(X)
+    >>> rbm.n_components_, rbm.transform(X).shape
+    (20, (1797, 20))
+    """
+
+    _parameter_constraints: dict = {
+        **RBM_CONSTRAINTS,
+        "n_components": [checks.Interval(checks.Integral, 1, None, closed="left")],
+        "objective": [checks.StrOptions({"likelihood", "linearized"})],
+        "reg_lambda": [checks.Interval(checks.Real, 0, None, closed="left")],
+        "radius": [checks.Interval(checks.Real, 0, None, closed="neither"), None],
+        "alpha": [
+            checks.StrOptions({"count", "learn"}),
+            checks.Interval(checks.Real, 0, None, closed="neither"),
+        ],
+        "away_steps": ["boolean"],
+        "n_chains": [checks.Interval(checks.Integral, 4, None, closed="left")],
+        "n_gibbs_steps": [checks.Interval(checks.Integral, 1, None, closed="left")],
+        "n_search_rows": [checks.Interval(checks.Integral, 1, None, closed="left")],
+        "max_search_iter": [checks.Interval(checks.Integral, 1, None, closed="left")],
+        "n_bias_steps": [checks.Interval(checks.Integral, 0, None, closed="left")],
+        "n_corrective_steps": [
+            checks.Interval(checks.Integral, 0, None, closed="left")
+        ],
+        "init": [None, checks.HasMethods("fit")],
+        "fine_tune": [None, ContrastiveDivergenceRBM],
+        "tol": [checks.Interval(checks.Real, 0, None, closed="left")],
+        "n_iter_no_change": [checks.Interval(checks.Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components=100,
+        *,
+        objective="likelihood",
+        reg_lambda=0.1,
+        radius=None,
+        alpha="count",
+        away_steps=False,
+        n_chains=1000,
+        n_gibbs_steps=5,
+        n_search_rows=1000,
+        max_search_iter=10,
+        n_bias_steps=1,
+        n_corrective_steps=30,
+        batch_size=100,
+        learning_rate=0.1,
+        init=None,
+        fine_tune=None,
+        binarize=0.5,
+        tol=0.0,
+        n_iter_no_change=5,
+        early_stopping=False,
+        validation_fraction=0.1,
+        max_gap=10.0,
+        warm_start=False,
+        random_state=None,
+        verbose=False,
+    ):
+        self.n_components = n_components
+        self.objective = objective
+        self.reg_lambda = reg_lambda
+        self.radius = radius
+        self.alpha = alpha
+        self.away_steps = away_steps
+        self.n_chains = n_chains
+        self.n_gibbs_steps = n_gibbs_steps
+        self.n_search_rows = n_search_rows
+        self.max_search_iter = max_search_iter
+        self.n_bias_steps = n_bias_steps
+        self.n_corrective_steps = n_corrective_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.init = init
+        self.fine_tune = fine_tune
+        self.binarize = binarize
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.max_gap = max_gap
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @checks.restore_on_failure
+    @checks.fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None, *, X_val=None):
+        """Grow a model from data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states: bool, integer or float, dense or CSR. Constant features
+            are fine.
+        y : None
+            Ignored.
+        X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
+                default=None
+            Validation data for the gap in ``path_``, and for early stopping in place
+            of held-out rows.
+
+        Returns
+        -------
+        self : FrankWolfeRBM
+            The fitted estimator. If the fit fails or is interrupted, an earlier fit
+            stays as it was.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their range, for values that are not finite or, with
+            ``binarize=None``, outside [0, 1], and when the weights diverge.
+        """
+        previous = getattr(self, "_training", None) if self.warm_start else None
+        rows = check_rows(self, X, reset=previous is None)
+        seed = draw_seed(self.random_state) if previous is None else self._seed
+        train, validation = split_validation(self, rows, X_val, seed)
+        if previous is None:
+            dtype, state = result_dtype(rows.X), self._start(train, seed)
+            self.path_, self.n_iter_ = {}, 0
+        else:
+            dtype, state = self.components_.dtype, previous.state
+        state, interrupted = self._grow(state, train, validation, seed)
+        self._finish(Grown(state, len(train), train.mean()), dtype, seed)
+        if interrupted:
+            raise checks.FitInterrupted
+        if self.fine_tune is not None:
+            self._tune(train, validation, dtype, seed)
+        return self
+
+    @checks.restore_on_failure
+    @checks.fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X, y=None):
+        """Take one Frank-Wolfe step, and go through the rows in corrective steps.
+
+        A unit is added only up to ``n_components``. There is no fine-tuning.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Any number of visible states.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : FrankWolfeRBM
+            The estimator.
+        """
+        previous = getattr(self, "_training", None)
+        rows = check_rows(self, X, reset=previous is None)
+        if previous is None:
+            seed, dtype = draw_seed(self.random_state), result_dtype(rows.X)
+            previous = Grown(self._start(rows, seed), 0, np.zeros(rows.n_features))
+            self.path_, self.n_iter_ = {}, 0
+        else:
+            seed, dtype = self._seed, self.components_.dtype
+        n_seen = previous.n_seen + len(rows)
+        rates = previous.rates + (rows.mean() - previous.rates) * len(rows) / n_seen
+        state = previous.state._replace(visible_offset=rates.astype(np.float32))
+        # the corrective steps follow, as one pass through the rows
+        settings = self._settings()._replace(n_corrective_steps=0)
+        if len(state.rbm.weights) < self.n_components:
+            state = self._record_step(settings, state, rows, rows, None, seed, 0.0)
+        if self.n_corrective_steps and len(state.rbm.weights):
+            order = np.random.default_rng((seed, self.n_iter_)).permutation(len(rows))
+            batches = np.array_split(order, -(-len(rows) // self.batch_size))
+            state = self._guarded(growth.correct, settings, state, rows, batches, seed)
+        self.n_iter_ = max(1, self.n_iter_)
+        self._finish(Grown(state, n_seen, rates), dtype, seed)
+        return self
+
+    def _start(self, rows, seed):
+        """The model to grow from, with chains that start at its visible biases."""
+        rates = rows.mean()
+        if self.init is None:
+            rbm = solver.independent_units(solver.log_odds(rates, len(rows)))
+        else:
+            rbm = model_of_init(self.init, rows)
+        if self.alpha == "count" and not solver.is_standard(rbm):
+            raise ValueError(
+                "alpha='count' goes on from a standard RBM; init has unit_weights_ "
+                "other than 1. Set alpha='learn' or a number."
+            )
+        means = solver.hidden_means(rbm, rows.take(slice(_MONITORED_ROWS)))
+        chains = solver.start_chains(rbm, self.n_chains, np.uint64(seed))
+        alpha = float(rbm.unit_weights.sum())
+        return growth.init(rbm, alpha, chains, rates, means.mean(axis=0))
+
+    def _settings(self):
+        return growth.Settings(
+            objective=self.objective,
+            reg_lambda=float(self.reg_lambda),
+            radius=self.radius,
+            alpha=self.alpha,
+            away_steps=self.away_steps,
+            n_search_rows=self.n_search_rows,
+            max_search_iter=self.max_search_iter,
+            n_gibbs_steps=self.n_gibbs_steps,
+            n_bias_steps=self.n_bias_steps,
+            n_corrective_steps=self.n_corrective_steps,
+            batch_size=self.batch_size,
+            learning_rate=float(self.learning_rate),
+            tol=float(self.tol),
+        )
+
+    def _grow(self, state, train, validation, seed):
+        """Steps until the model is large enough, or grows no more."""
+        settings = self._settings()
+        monitored = monitored_rows(train, seed, _MONITORED_ROWS)
+        start, first, in_vain = time.perf_counter(), self.n_iter_, 0
+        while len(state.rbm.weights) < self.n_components:
+            try:
+                state = self._record_step(
+                    settings, state, train, monitored, validation, seed, start
+                )
+            except KeyboardInterrupt:
+                if not (self.warm_start and self.n_iter_ > first):
+                    raise
+                return state, True
+            in_vain = 0 if self.path_["change"][-1] else in_vain + 1
+            if in_vain == self.n_iter_no_change or self._too_many_steps(first):
+                break
+            if self.early_stopping and self.path_["gap"][-1] > self.max_gap:
+                break
+        self.n_iter_ = max(1, self.n_iter_)
+        return state, False
+
+    def _too_many_steps(self, first):
+        """Whether additions and removals undo each other."""
+        return self.n_iter_ - first >= 10 * self.n_components
+
+    def _record_step(self, settings, state, rows, monitored, validation, seed, start):
+        """A step and its entry in ``path_``."""
+        state, info = self._guarded(growth.step, settings, state, rows, seed)
+        record = {
+            "n_components": len(state.rbm.weights),
+            **info._asdict(),
+            "free_energy": -mean_log_probability(state.rbm, monitored),
+        }
+        if validation is not None:
+            energy = -mean_log_probability(state.rbm, validation)
+            record["validation_free_energy"] = energy
+            record["gap"] = energy - record["free_energy"]
+        record["seconds"] = time.perf_counter() - start
+        self.path_ = {
+            name: np.append(self.path_.get(name, ()), value)
+            for name, value in record.items()
+        }
+        self.n_iter_ += 1
+        if self.verbose:
+            print(
+                f"step {self.n_iter_}: {record['n_components']} units, gain "
+                f"{info.gain:.3g}, norm {info.norm:.3g}"
+            )
+        return state
+
+    def _guarded(self, function, *arguments):
+        try:
+            return function(*arguments)
+        except contrastive.Diverged as error:
+            raise divergence(error, self.learning_rate) from error
+
+    def _tune(self, train, validation, dtype, seed):
+        """Hand the grown model to a clone of the fine-tuner."""
+        state = self._training.state
+        self.fine_tune_ = clone(self.fine_tune)
+        self.fine_tune_._tune(
+            state.rbm, state.chains.states, train, validation, dtype, seed
+        )
+        rbm = self.fine_tune_._training.state.rbm
+        # growing on by warm_start starts from the tuned model
+        state = state._replace(rbm=rbm)
+        self._finish(self._training._replace(state=state), dtype, seed)
+
+    def _finish(self, grown, dtype, seed):
+        base = solver.log_odds(grown.rates, grown.n_seen)
+        self._store(grown.state.rbm, base, dtype, seed)
+        self.alpha_ = float(self.unit_weights_.sum())
+        self.history_ = self.path_
+        self._training = grown

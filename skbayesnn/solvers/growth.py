@@ -1,0 +1,307 @@
+"""Growing an RBM unit by unit: Algorithm 1 as ``init`` and ``step``.
+
+A step advances Markov chains of the current model, searches the unit that gains most
+on them and on some training rows, checks it on other chains and rows, and inserts it
+(or, with away steps, takes out a unit that does more harm). Then visible biases and, in
+corrective steps, all parameters follow the likelihood.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import rbm as kernels
+from . import contrastive
+from . import frank_wolfe as fw
+from . import rbm as solver
+
+# Shares of the searched unit that are tried on the held-out chains.
+_SHARES = (1.0, 0.5, 0.25)
+# A learned temperature moves by at most this share in a step.
+_MAX_ALPHA_CHANGE = 0.2
+# Search starts at the same tolerance for every scale of gain, in nats.
+_SEARCH_TOL = 1e-6
+
+
+class Settings(NamedTuple):
+    """What stays the same while a model grows."""
+
+    objective: str
+    reg_lambda: float
+    radius: float | None
+    alpha: float | str
+    away_steps: bool
+    n_search_rows: int
+    max_search_iter: int
+    n_gibbs_steps: int
+    n_bias_steps: int
+    n_corrective_steps: int
+    batch_size: int
+    learning_rate: float
+    tol: float
+
+
+class State(NamedTuple):
+    """A growing model. Arrays are replaced, not written to."""
+
+    rbm: solver.RBM
+    alpha: float
+    """temperature of the infinite model: the sum of the unit weights"""
+    chains: solver.Chains
+    """the first half for the search, the second half held out"""
+    visible_offset: np.ndarray
+    hidden_offset: np.ndarray
+    number: int
+    n_updates: int
+    """corrective steps so far"""
+
+
+class Info(NamedTuple):
+    """What a step did."""
+
+    change: int
+    """1: a unit was added, -1: one was removed, 0: no unit was worth it"""
+    gain: float
+    """nats a sample on held-out chains and rows, without the penalty"""
+    norm: float
+    """of the unit, its bias included"""
+    effective_sample_size: float
+    """of the held-out chains after reweighting to the model with the unit"""
+    frank_wolfe_gap: float
+    """by the linearised objective, on the samples of the search, nats"""
+    acceptance: float
+    """of the Markov chains' proposals"""
+
+
+def init(rbm, alpha, chains, visible_offset, hidden_offset):
+    """The state before the first step."""
+    offsets = (np.asarray(a, dtype=np.float32) for a in (visible_offset, hidden_offset))
+    return State(rbm, alpha, chains, *offsets, 0, 0)
+
+
+def step(settings, state, rows, seed):
+    """Add a unit, or remove one; ``rows.take(index)`` gives rows as float32."""
+    rng = np.random.default_rng((seed, 0xF3A2, state.number))
+    chains, acceptance = solver.gibbs(state.rbm, state.chains, settings.n_gibbs_steps)
+    state = state._replace(chains=chains, number=state.number + 1)
+    searched, checked = _draw_samples(settings, state, rows, rng)
+    objective = _objective(settings, state)
+    start = fw.choose_start(objective, searched, rng)
+    unit = fw.search(objective, searched, start, settings.max_search_iter, _SEARCH_TOL)
+    gap, worst, harm = _judge_units(settings, state, objective, searched, unit)
+    if settings.away_steps and harm > max(unit.value, settings.tol):
+        info = Info(-1, harm, 0.0, np.nan, gap, acceptance)
+        state = _remove(settings, state, worst)
+    else:
+        unit, gain, size = _guard(settings, objective, checked, unit)
+        norm = float(np.sqrt(unit.weights @ unit.weights + unit.bias**2))
+        worth = unit.value if settings.objective == "linearized" else gain
+        info = Info(int(worth > settings.tol), gain, norm, size, gap, acceptance)
+        if info.change:
+            state = _insert(settings, state, unit, searched.data)
+    return follow(settings, state, rows, seed, rng), info
+
+
+def follow(settings, state, rows, seed, rng):
+    """Bring temperature, biases and, by corrective steps, all weights up to date."""
+    if settings.alpha == "learn" and len(state.rbm.weights):
+        state = _learn_alpha(settings, state, rows, rng)
+    for _ in range(settings.n_bias_steps):
+        chains, _ = solver.gibbs(state.rbm, state.chains, 1)
+        slope = state.visible_offset - chains.states.mean(axis=0)
+        visible = state.rbm.visible + np.float32(settings.learning_rate) * slope
+        rbm = state.rbm._replace(visible=visible)
+        state = state._replace(rbm=rbm, chains=chains)
+    if settings.n_corrective_steps and len(state.rbm.weights):
+        index = rng.integers(
+            len(rows), size=(settings.n_corrective_steps, settings.batch_size)
+        )
+        state = correct(settings, state, rows, index, seed)
+    return state
+
+
+def correct(settings, state, rows, batches, seed):
+    """Persistent contrastive divergence on all parameters, one step a batch.
+
+    ``batches`` holds the rows of each. The first ``batch_size`` chains follow every
+    step; the others wait for the next search, whose Gibbs steps bring them up.
+    """
+    cd = contrastive.Settings(1, True, 0.0, 0.0, True)
+    n_chains = min(settings.batch_size, len(state.chains.states))
+    states = state.chains.states.copy()
+    training = contrastive.init(
+        solver.copy(state.rbm),
+        state.visible_offset,
+        state.hidden_offset,
+        states[:n_chains],
+        _seed_of(seed, state.n_updates),
+    )._replace(step=state.n_updates + 1)
+    for index in batches:
+        training, _ = contrastive.step(
+            cd, training, rows.take(index), settings.learning_rate, seed
+        )
+    contrastive.check(training)
+    states[:n_chains] = _visible_chains(training, _seed_of(seed, ~state.n_updates))
+    return state._replace(
+        rbm=training.rbm,
+        hidden_offset=training.hidden_offset,
+        chains=state.chains._replace(states=states),
+        n_updates=state.n_updates + len(batches),
+    )
+
+
+def _visible_chains(training, seed):
+    if not solver.is_standard(training.rbm):
+        return training.chains
+    v = training.chains @ training.rbm.weights
+    kernels.sample_units(v, training.rbm.visible, seed, 0, 0)
+    return v
+
+
+def _seed_of(seed, number):
+    """A seed of its own for each number."""
+    entropy = (seed, 0xC0AA, number & 0xFFFFFFFF)
+    return np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]
+
+
+def _draw_samples(settings, state, rows, rng):
+    """Samples to search on, and others to check on."""
+    n = min(settings.n_search_rows, max(1, len(rows) // 2))
+    index = rng.choice(len(rows), size=min(2 * n, len(rows)), replace=False)
+    states = state.chains.states
+    half = len(states) // 2
+    change = _weight_change(settings, state)
+    both = []
+    for part, model in [(index[:n], states[:half]), (index[-n:], states[half:])]:
+        data = rows.take(np.sort(part))
+        if change == 0.0:
+            both.append(fw.Samples(data, model))
+        else:
+            offsets = (change * _units_total(state.rbm, V) for V in (data, model))
+            both.append(fw.Samples(data, model, *offsets))
+    return both
+
+
+def _units_total(rbm, V):
+    """Sum of softplus over the units, each with weight 1."""
+    total = np.empty(len(V))
+    x = V @ rbm.weights.T
+    kernels.softplus_sum(x, rbm.hidden, np.ones_like(rbm.hidden), total)
+    return total
+
+
+def _new_alpha(settings, state):
+    """Temperature once a unit has been added."""
+    n_units = len(state.rbm.weights)
+    if settings.alpha == "count":
+        return n_units + 1.0
+    if settings.alpha == "learn":
+        # the others' weights stay; then it is learned
+        return state.alpha * (n_units + 1) / n_units if n_units else 1.0
+    return float(settings.alpha)
+
+
+def _weight_change(settings, state):
+    """By how much the weight of each present unit grows when one is added."""
+    n_units = len(state.rbm.weights)
+    if not n_units:
+        return 0.0
+    change = _new_alpha(settings, state) / (n_units + 1) - state.alpha / n_units
+    return 0.0 if abs(change) < 1e-12 else change
+
+
+def _objective(settings, state):
+    unit_weight = _new_alpha(settings, state) / (len(state.rbm.weights) + 1)
+    return fw.Objective(
+        settings.objective, settings.reg_lambda, settings.radius, unit_weight
+    )
+
+
+def _judge_units(settings, state, objective, samples, unit):
+    """Frank-Wolfe gap of (9), and the present unit that does most harm.
+
+    Returns the gap in nats, the unit's index, and the penalised gain of its removal.
+    """
+    rbm = state.rbm
+    linear = objective._replace(kind="linearized", unit_weight=1.0)
+    found = fw.gain(linear, samples, unit.weights, unit.bias).value
+    found -= fw.penalty(linear, unit.weights, unit.bias)
+    if not len(rbm.weights):
+        return found, -1, -np.inf
+    data, model = (fw.unit_outputs(rbm, V) for V in (samples.data, samples.model))
+    penalties = fw.penalties(objective, rbm)
+    # of the units as they are, each with its c
+    values = rbm.unit_weights * (data.mean(axis=0) - model.mean(axis=0)) - penalties
+    gap = state.alpha * found - values.sum()
+    if settings.objective == "linearized":
+        harm = -values
+    else:
+        harm = penalties + fw.removal_gains(rbm, data, model)
+    worst = int(np.argmax(harm))
+    return float(gap), worst, float(harm[worst])
+
+
+def _guard(settings, objective, samples, unit):
+    """The share of the unit that gains most on the held-out samples.
+
+    A search overfits its chains when they are few; a smaller share of what it found
+    then is better, or none. The linearised objective enters as it is (Algorithm 1).
+    """
+    shares = _SHARES if settings.objective == "likelihood" else (1.0,)
+    tried = []
+    for share in shares:
+        weights, bias = np.float32(share) * unit.weights, share * unit.bias
+        value, size = fw.gain(objective, samples, weights, bias)
+        candidate = unit._replace(weights=weights, bias=bias)
+        tried.append((value, candidate, size))
+    value, unit, size = max(tried, key=lambda one: one[0])
+    return unit, value, size
+
+
+def _insert(settings, state, unit, data):
+    alpha = _new_alpha(settings, state)
+    rbm = solver.append(state.rbm, unit.weights, unit.bias)
+    rbm, alpha = _with_alpha(settings, rbm, alpha)
+    x = data @ unit.weights
+    kernels.mean_units(x[:, None], np.full(1, unit.bias, dtype=np.float32))
+    mean = np.float32(x.mean()) * rbm.unit_weights[-1]
+    offsets = np.append(state.hidden_offset, mean)
+    return state._replace(rbm=rbm, alpha=alpha, hidden_offset=offsets)
+
+
+def _remove(settings, state, worst):
+    keep = np.arange(len(state.rbm.weights)) != worst
+    n_units = int(keep.sum())
+    alpha = state.alpha
+    if settings.alpha in ("count", "learn"):
+        alpha *= n_units / (n_units + 1)
+    rbm, alpha = _with_alpha(settings, solver.select(state.rbm, keep), alpha)
+    return state._replace(rbm=rbm, alpha=alpha, hidden_offset=state.hidden_offset[keep])
+
+
+def _with_alpha(settings, rbm, alpha):
+    """The model with all unit weights alpha / n_units (1 for alpha = n_units)."""
+    n_units = len(rbm.weights)
+    if settings.alpha == "count":
+        return rbm, float(n_units)
+    weight = np.float32(alpha / n_units) if n_units else 1.0
+    return rbm._replace(unit_weights=np.full(n_units, weight, np.float32)), alpha
+
+
+def _learn_alpha(settings, state, rows, rng):
+    """A Newton step along the appendix's gradient of the temperature.
+
+    The second derivative of the mean log-likelihood by alpha is minus the variance of
+    E_q[softplus] under the model.
+    """
+    index = rng.choice(
+        len(rows), size=min(settings.n_search_rows, len(rows)), replace=False
+    )
+    n_units = len(state.rbm.weights)
+    data = _units_total(state.rbm, rows.take(np.sort(index))) / n_units
+    model = _units_total(state.rbm, state.chains.states) / n_units
+    change = (data.mean() - model.mean()) / max(model.var(), 1e-12)
+    limit = _MAX_ALPHA_CHANGE * state.alpha
+    alpha = state.alpha + float(np.clip(change, -limit, limit))
+    rbm, alpha = _with_alpha(settings, state.rbm, alpha)
+    return state._replace(rbm=rbm, alpha=alpha)

@@ -1,0 +1,255 @@
+"""The restricted Boltzmann machine as pure functions: energies and Gibbs sampling.
+
+The model is (11) of Ping, Liu and Ihler,
+
+    log p(v) = sum_i c_i softplus(w_i . v + b_i) + b . v - log Z,
+
+the standard RBM where all c_i are 1. Samples and their arithmetic are float32.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+from ..kernels import rbm as kernels
+
+# Rows of a block where a whole data set passes through the hidden layer.
+BLOCK_ROWS = 2048
+# A step of the chains draws the hidden units, then the visible ones.
+_DRAWS_PER_STEP = 2
+
+
+class RBM(NamedTuple):
+    """Parameters, all float32 and C-contiguous."""
+
+    weights: np.ndarray
+    """(n_units, n_features)"""
+    hidden: np.ndarray
+    """(n_units,) biases of the hidden units"""
+    visible: np.ndarray
+    """(n_features,) biases of the visible units"""
+    unit_weights: np.ndarray
+    """(n_units,) the c_i"""
+
+
+class Chains(NamedTuple):
+    """Markov chains over visible states.
+
+    Chain i of step s draws its numbers from (seed, s, first_row + i): chains may be
+    split into blocks as one likes.
+    """
+
+    states: np.ndarray
+    """(n_chains, n_features) float32, 0 or 1"""
+    seed: np.uint64
+    step: int
+    first_row: int
+
+
+class Clamp(NamedTuple):
+    """Visible units that are held."""
+
+    mask: np.ndarray
+    """bool, broadcastable to (n_chains, n_features)"""
+    values: np.ndarray
+    """float32, the same"""
+
+
+def make_rbm(weights, hidden, visible, unit_weights=None):
+    """An RBM that owns its arrays."""
+    if unit_weights is None:
+        unit_weights = np.ones(len(weights))
+    arrays = (weights, hidden, visible, unit_weights)
+    return RBM(*(np.array(a, dtype=np.float32, order="C", copy=True) for a in arrays))
+
+
+def independent_units(visible):
+    """The model without hidden units."""
+    return make_rbm(np.zeros((0, len(visible))), np.zeros(0), visible)
+
+
+def is_standard(rbm):
+    return bool((rbm.unit_weights == 1.0).all())
+
+
+def copy(rbm):
+    return RBM(*(array.copy() for array in rbm))
+
+
+def select(rbm, units):
+    """The model of some of the units."""
+    return make_rbm(
+        rbm.weights[units], rbm.hidden[units], rbm.visible, rbm.unit_weights[units]
+    )
+
+
+def append(rbm, weights, bias, unit_weight=1.0):
+    """The model with one more unit."""
+    return make_rbm(
+        np.vstack([rbm.weights, weights[None]]),
+        np.append(rbm.hidden, bias),
+        rbm.visible,
+        np.append(rbm.unit_weights, unit_weight),
+    )
+
+
+def log_odds(rates, n_samples):
+    """Visible biases of independent units.
+
+    The rates are smoothed by half a 1 and half a 0, so those of constant features are
+    finite.
+    """
+    smoothed = (np.asarray(rates, dtype=np.float64) * n_samples + 0.5) / (n_samples + 1)
+    return np.log(smoothed) - np.log1p(-smoothed)
+
+
+def hidden_means(rbm, V):
+    """c E[h | v], (n_samples, n_units), in the type of the parameters."""
+    x = V @ rbm.weights.T
+    x += rbm.hidden
+    expit(x, out=x)
+    x *= rbm.unit_weights
+    return x
+
+
+def visible_means(rbm, H):
+    """E[v | h], (n_samples, n_features), ``H`` with the c_i in it."""
+    y = H @ rbm.weights
+    y += rbm.visible
+    return expit(y, out=y)
+
+
+def free_energy(rbm, V):
+    """-log of the unnormalised probabilities, (n_samples,) float64."""
+    x = V @ rbm.weights.T
+    x += rbm.hidden
+    return -_hidden_energy(rbm, x) - V @ rbm.visible.astype(np.float64)
+
+
+def pseudo_likelihood(rbm, V):
+    """Sum over features of log p(v_j | all others), (n_samples,) float64."""
+    x = V @ rbm.weights.T
+    x += rbm.hidden
+    before = _hidden_energy(rbm, x)
+    total = np.zeros(len(V))
+    for j in range(V.shape[1]):
+        flip = 1.0 - 2.0 * V[:, j]
+        change = _hidden_energy(rbm, x + np.outer(flip, rbm.weights[:, j])) - before
+        change += flip * float(rbm.visible[j])
+        # p(v_j | others) = p(v) / (p(v) + p(v with v_j flipped))
+        total += log_expit(-change)
+    return total
+
+
+def _hidden_energy(rbm, x):
+    """Sum of c softplus(x) over the units, float64."""
+    softplus = log_expit(-x)
+    softplus *= rbm.unit_weights
+    return -softplus.sum(axis=1, dtype=np.float64)
+
+
+def unnormalised_log_probability(rbm, V):
+    """As `free_energy` with the other sign, by compiled float32 passes.
+
+    For a whole data set during a fit. ``V`` is float32, sums are float64.
+    """
+    result = np.empty(len(V))
+    for start in range(0, len(V), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        x = V[rows] @ rbm.weights.T
+        kernels.softplus_sum(x, rbm.hidden, rbm.unit_weights, result[rows])
+        result[rows] += V[rows] @ rbm.visible
+    return result
+
+
+def start_chains(rbm, n_chains, seed, first_row=0):
+    """Chains that start from independent units with the model's visible biases."""
+    states = np.zeros((n_chains, len(rbm.visible)), dtype=np.float32)
+    seed = np.uint64(seed)
+    kernels.sample_units(states, rbm.visible, seed, 0, first_row)
+    return Chains(states, seed, 1, first_row)
+
+
+def gibbs(rbm, chains, n_steps, clamp=None):
+    """Advance the chains.
+
+    A step of a standard RBM is blocked Gibbs sampling. A step of a fractional one is
+    the Metropolis-Hastings step of section 3.3.
+
+    Returns
+    -------
+    chains : Chains
+        New states; those given are left as they were.
+    acceptance : float
+        Share of accepted proposals, 1 for a standard RBM.
+    """
+    step = _gibbs_step if is_standard(rbm) else _metropolis_step
+    states = chains.states.copy()
+    accepted = 0
+    for number in range(chains.step, chains.step + n_steps):
+        states, n_accepted = step(rbm, states, chains, number, clamp)
+        accepted += n_accepted
+    n_proposed = max(1, n_steps * len(states))
+    chains = chains._replace(states=states, step=chains.step + n_steps)
+    return chains, accepted / n_proposed
+
+
+def mean_visible(rbm, chains, n_steps, clamp=None):
+    """Mean of E[v | h] over ``n_steps`` steps of the chains."""
+    total = np.zeros_like(chains.states)
+    for _ in range(n_steps):
+        h = chains.states @ rbm.weights.T
+        excess = np.empty(len(h))
+        kernels.fractional_hidden(
+            h,
+            rbm.hidden,
+            rbm.unit_weights,
+            1.0,
+            chains.seed,
+            _DRAWS_PER_STEP * chains.step,
+            chains.first_row,
+            excess,
+        )
+        total += visible_means(rbm, h)
+        chains, _ = gibbs(rbm, chains, 1, clamp)
+    return total / np.float32(n_steps)
+
+
+def _gibbs_step(rbm, states, chains, number, clamp):
+    place = chains.seed, _DRAWS_PER_STEP * number, chains.first_row
+    h = states @ rbm.weights.T
+    kernels.sample_units(h, rbm.hidden, *place)
+    return _draw_visible(rbm, h, chains, number, clamp), len(states)
+
+
+def _metropolis_step(rbm, states, chains, number, clamp):
+    seed, first_row = chains.seed, chains.first_row
+    total, before, after = np.empty((3, len(states)))
+    h = states @ rbm.weights.T
+    kernels.fractional_hidden(
+        h,
+        rbm.hidden,
+        rbm.unit_weights,
+        1.0,
+        seed,
+        _DRAWS_PER_STEP * number,
+        first_row,
+        before,
+    )
+    proposal = _draw_visible(rbm, h, chains, number, clamp)
+    x = proposal @ rbm.weights.T
+    kernels.fractional_softplus(x, rbm.hidden, rbm.unit_weights, 1.0, total, after)
+    n_accepted = kernels.metropolis(
+        states, proposal, after - before, seed, _DRAWS_PER_STEP * number, first_row
+    )
+    return states, n_accepted
+
+
+def _draw_visible(rbm, h, chains, number, clamp):
+    v = h @ rbm.weights
+    place = chains.seed, _DRAWS_PER_STEP * number + 1, chains.first_row
+    kernels.sample_units(v, rbm.visible, *place)
+    if clamp is not None:
+        np.copyto(v, clamp.values, where=clamp.mask)
+    return v
