@@ -69,13 +69,13 @@ class ContrastiveDivergenceRBM(BaseRBM):
     binarize : float or None, default=0.5
         Threshold above which a value is 1. With None, values are probabilities.
     early_stopping : bool, default=False
-        Whether to hold rows out, and stop when the average log-likelihood of the
-        training rows exceeds theirs by more than ``max_gap``. The partition function
-        cancels from this gap.
+        Whether to hold rows out, and stop when the gap between the average
+        log-likelihoods of training rows and theirs has risen by more than ``max_gap``.
+        The partition function cancels from it.
     validation_fraction : float, default=0.1
         Share of the rows to hold out, unless ``fit`` gets validation data.
     max_gap : float, default=10.0
-        Largest gap, in nats a sample.
+        Largest rise of the gap above its lowest value, in nats a sample.
     warm_start : bool, default=False
         Go on from the previous fit for ``max_iter`` more epochs. A fit that Ctrl-C
         interrupts then keeps the last finished epoch.
@@ -318,7 +318,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
             self.n_iter_ = epoch + 1
             if self.verbose:
                 print(f"epoch {self.n_iter_}: {_format(record)}")
-            if self.early_stopping and record["gap"] > self.max_gap:
+            if self.early_stopping and risen(columns["gap"], self.max_gap):
                 break
         self.history_ = {name: np.array(values) for name, values in columns.items()}
         self._finish(Training(last, len(train), rates), dtype, seed)
@@ -372,7 +372,8 @@ def model_of_init(init, rows):
 
     A frozen one stays as it is.
     """
-    fitted = clone(init).fit(rows.take(slice(None)))
+    # FrozenEstimator takes no fit without y
+    fitted = clone(init).fit(rows.take(slice(None)), None)
     # what a FrozenEstimator wraps
     estimator = getattr(fitted, "estimator", fitted)
     arrays = [
@@ -451,6 +452,11 @@ def monitored_rows(train, seed, n_rows):
 def free_energy_gap(rbm, train, validation):
     """Mean log-likelihood of the training rows minus that of the validation rows."""
     return mean_log_probability(rbm, train) - mean_log_probability(rbm, validation)
+
+
+def risen(gaps, limit):
+    """Whether the last gap exceeds the smallest by more than the limit."""
+    return gaps[-1] - min(gaps) > limit
 
 
 def mean_log_probability(rbm, rows):

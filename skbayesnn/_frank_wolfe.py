@@ -1,10 +1,12 @@
 """The RBM that finds its own size: Frank-Wolfe adds one hidden unit a step."""
 
 import time
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from . import _validation as checks
 from ._contrastive import (
@@ -13,6 +15,7 @@ from ._contrastive import (
     mean_log_probability,
     model_of_init,
     monitored_rows,
+    risen,
     split_validation,
 )
 from ._rbm import RBM_CONSTRAINTS, BaseRBM, draw_seed
@@ -47,7 +50,8 @@ class FrankWolfeRBM(BaseRBM):
     Parameters
     ----------
     n_components : int, default=100
-        Largest number of hidden units.
+        Largest number of hidden units. At least one is kept, an idle one with zero
+        weights where none gains.
     objective : {"likelihood", "linearized"}, default="likelihood"
         What a new unit maximises: the exact gain in mean log-likelihood,
         :math:`E_{data}[\log(1 + e^{w^T v})] - \log E_{model}[1 + e^{w^T v}]`; or its
@@ -89,6 +93,11 @@ class FrankWolfeRBM(BaseRBM):
         the base rates.
     fine_tune : None or ContrastiveDivergenceRBM, default=None
         Trains the grown model further; a clone of it does, with this ``init``.
+    fine_tune_norm : float or None, default=0.5
+        Before fine-tuning, the units' inputs are scaled down so that no unit has
+        weights of a larger norm. Grown units are near saturation, above all the first
+        ones, which hold what the many then could share: from small weights in their
+        directions, fine-tuning ends at a better likelihood. None leaves them.
     binarize : float or None, default=0.5
         Threshold above which a value is 1. With None, values are probabilities.
     tol : float, default=0.0
@@ -96,13 +105,13 @@ class FrankWolfeRBM(BaseRBM):
     n_iter_no_change : int, default=5
         Growth ends after so many searches in turn that find no such unit.
     early_stopping : bool, default=False
-        Whether to hold rows out, and stop when the average log-likelihood of the
-        training rows exceeds theirs by more than ``max_gap``. The partition function
-        cancels from this gap.
+        Whether to hold rows out, and stop when the gap between the average
+        log-likelihoods of training rows and theirs has risen by more than ``max_gap``.
+        The partition function cancels from it.
     validation_fraction : float, default=0.1
         Share of the rows to hold out, unless ``fit`` gets validation data.
     max_gap : float, default=10.0
-        Largest gap, in nats a sample.
+        Largest rise of the gap above its lowest value, in nats a sample.
     warm_start : bool, default=False
         Go on from the previous fit, up to a raised ``n_components``. A fit that Ctrl-C
         interrupts then keeps the last finished unit.
@@ -194,6 +203,10 @@ class FrankWolfeRBM(BaseRBM):
         ],
         "init": [None, checks.HasMethods("fit")],
         "fine_tune": [None, ContrastiveDivergenceRBM],
+        "fine_tune_norm": [
+            checks.Interval(checks.Real, 0, None, closed="neither"),
+            None,
+        ],
         "tol": [checks.Interval(checks.Real, 0, None, closed="left")],
         "n_iter_no_change": [checks.Interval(checks.Integral, 1, None, closed="left")],
     }
@@ -217,6 +230,7 @@ class FrankWolfeRBM(BaseRBM):
         learning_rate=0.1,
         init=None,
         fine_tune=None,
+        fine_tune_norm=0.5,
         binarize=0.5,
         tol=0.0,
         n_iter_no_change=5,
@@ -243,6 +257,7 @@ class FrankWolfeRBM(BaseRBM):
         self.learning_rate = learning_rate
         self.init = init
         self.fine_tune = fine_tune
+        self.fine_tune_norm = fine_tune_norm
         self.binarize = binarize
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -337,12 +352,14 @@ class FrankWolfeRBM(BaseRBM):
             order = np.random.default_rng((seed, self.n_iter_)).permutation(len(rows))
             batches = np.array_split(order, -(-len(rows) // self.batch_size))
             state = self._guarded(growth.correct, settings, state, rows, batches, seed)
+        if not len(state.rbm.weights):
+            state = growth.add_idle_unit(state)
         self.n_iter_ = max(1, self.n_iter_)
         self._finish(Grown(state, n_seen, rates), dtype, seed)
         return self
 
     def _start(self, rows, seed):
-        """The model to grow from, with chains that start at its visible biases."""
+        """The model to grow from."""
         rates = rows.mean()
         if self.init is None:
             rbm = solver.independent_units(solver.log_odds(rates, len(rows)))
@@ -354,9 +371,7 @@ class FrankWolfeRBM(BaseRBM):
                 "other than 1. Set alpha='learn' or a number."
             )
         means = solver.hidden_means(rbm, rows.take(slice(_MONITORED_ROWS)))
-        chains = solver.start_chains(rbm, self.n_chains, np.uint64(seed))
-        alpha = float(rbm.unit_weights.sum())
-        return growth.init(rbm, alpha, chains, rates, means.mean(axis=0))
+        return growth.init(rbm, self.n_chains, rates, means.mean(axis=0), seed)
 
     def _settings(self):
         return growth.Settings(
@@ -392,9 +407,18 @@ class FrankWolfeRBM(BaseRBM):
             in_vain = 0 if self.path_["change"][-1] else in_vain + 1
             if in_vain == self.n_iter_no_change or self._too_many_steps(first):
                 break
-            if self.early_stopping and self.path_["gap"][-1] > self.max_gap:
+            if self.early_stopping and risen(self.path_["gap"], self.max_gap):
                 break
         self.n_iter_ = max(1, self.n_iter_)
+        if not len(state.rbm.weights):
+            warnings.warn(
+                "No hidden unit gained anything on held-out chains: the model is that "
+                "of independent features, with one idle unit. Reduce reg_lambda, or "
+                "increase n_chains and n_search_rows.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+            state = growth.add_idle_unit(state)
         return state, False
 
     def _too_many_steps(self, first):
@@ -428,17 +452,22 @@ class FrankWolfeRBM(BaseRBM):
 
     def _guarded(self, function, *arguments):
         try:
-            return function(*arguments)
+            # the searches' small sums are faster on one thread, by a factor of nine
+            with checks.one_blas_thread():
+                return function(*arguments)
         except contrastive.Diverged as error:
             raise divergence(error, self.learning_rate) from error
 
     def _tune(self, train, validation, dtype, seed):
         """Hand the grown model to a clone of the fine-tuner."""
         state = self._training.state
+        rbm, chains = state.rbm, state.chains.states
+        if self.fine_tune_norm is not None:
+            some = train.take(slice(_MONITORED_ROWS))
+            rbm = solver.shrink(rbm, self.fine_tune_norm, self.base_intercept_, some)
+            chains = None
         self.fine_tune_ = clone(self.fine_tune)
-        self.fine_tune_._tune(
-            state.rbm, state.chains.states, train, validation, dtype, seed
-        )
+        self.fine_tune_._tune(rbm, chains, train, validation, dtype, seed)
         rbm = self.fine_tune_._training.state.rbm
         # growing on by warm_start starts from the tuned model
         state = state._replace(rbm=rbm)

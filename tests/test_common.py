@@ -3,7 +3,12 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
+from skbayesnn import (
+    ContrastiveDivergenceRBM,
+    FrankWolfeRBM,
+    SparseBayesMLPRegressor,
+    SparseBayesNARXRegressor,
+)
 
 # What a lagged model predicts for a row depends on the rows before it, by its nature.
 NOT_FOR_LAGS = {
@@ -26,10 +31,24 @@ ESTIMATORS = [
     # the checks have static data: only without pruning are lags sure to stay
     SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
     SparseBayesNARXRegressor(4, 0, hidden_layer_sizes=(), reg_lambda=0.0),
+    ContrastiveDivergenceRBM(random_state=0),
+    ContrastiveDivergenceRBM(
+        8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0
+    ),
+    FrankWolfeRBM(random_state=0),
+    FrankWolfeRBM(4, alpha="learn", away_steps=True, n_chains=50, early_stopping=True),
+    FrankWolfeRBM(
+        6,
+        objective="linearized",
+        n_corrective_steps=0,
+        fine_tune=ContrastiveDivergenceRBM(max_iter=3),
+    ),
 ]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+# the checks feed normal deviates, which an RBM takes as 0 and 1
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(
     ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True
 )

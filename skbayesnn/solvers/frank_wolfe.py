@@ -2,19 +2,23 @@
 
 With q a distribution over hidden units, the penalised mean log-likelihood (6) is
 concave in q, and a Frank-Wolfe step adds the unit w that maximises its linearisation
-(9). Both objectives here are functions of w and of samples alone, with x = w . v the
-input of the unit (its bias is the weight of a constant feature, as in the paper):
+(9). Both objectives here are functions of the unit and of samples alone, with
+x = w . v + b the input of the unit, and the norm of (w, b) in the penalty: in the
+paper, the bias is the weight of a constant feature.
 
 linearized
-    c (E_data[softplus(x)] - E_model[softplus(x)]) - c lambda / 2 |w|^2
+    c (E_data[softplus(x)] - E_model[softplus(x)]) - c lambda / 2 |w, b|^2
 
 likelihood
-    E_data[c softplus(x) + o(v)] - log E_model[exp(c softplus(x) + o(v))]
-    - c lambda / 2 |w|^2,
+    E_data[a(v)] - log E_model[exp(a(v))] - c lambda / 2 |w, b|^2,
+    a(v) = c (softplus(x) - s x) + o(v),
 
 the exact change of the mean log-likelihood (up to the penalty) when the unit enters
-with weight c and the others' share of the log probability changes by o(v): zero for a
-standard RBM. By Jensen's inequality it never exceeds the first.
+with weight c, visible biases change by -c s w, and the others' share of the log
+probability changes by o(v), which is zero for a standard RBM. With s = 0 and o = 0 it
+never exceeds the first, by Jensen's inequality. The scalar s is searched together with
+the unit: to first order a new unit is a change of the visible biases, c w / 2, which
+moves the model's means away from the data's. At the best s they agree along w.
 """
 
 from typing import NamedTuple
@@ -67,22 +71,26 @@ class Unit(NamedTuple):
     weights: np.ndarray
     """(n_features,) float32"""
     bias: float
+    shift: float
+    """the s of the search; 0 for the linearised objective"""
     value: float
     """penalised objective on the samples of the search"""
     n_evaluations: int
 
 
-def gain(objective, samples, weights, bias):
+def gain(objective, samples, unit):
     """Gain of a unit, without penalty, and the effective sample size behind it."""
-    data = _softplus(samples.data @ weights + np.float32(bias))
-    model = _softplus(samples.model @ weights + np.float32(bias))
     c = objective.unit_weight
-    log_ratio = c * model + _or_zero(samples.model_offset)
+    x_data = samples.data @ unit.weights + np.float32(unit.bias)
+    x_model = samples.model @ unit.weights + np.float32(unit.bias)
+    data = c * (_softplus(x_data) - unit.shift * x_data)
+    model = c * (_softplus(x_model) - unit.shift * x_model)
+    log_ratio = model + _or_zero(samples.model_offset)
     ratio = np.exp(log_ratio - log_ratio.max())
     size = ratio.sum() ** 2 / np.square(ratio).sum()
     if objective.kind == "linearized":
-        return Gain(float(c * (data.mean() - model.mean())), float(size))
-    change = (c * data + _or_zero(samples.data_offset)).mean()
+        return Gain(float(data.mean() - model.mean()), float(size))
+    change = (data + _or_zero(samples.data_offset)).mean()
     change -= logsumexp(log_ratio) - np.log(len(log_ratio))
     return Gain(float(change), float(size))
 
@@ -102,10 +110,11 @@ def removal_gains(rbm, data, model):
     return -rbm.unit_weights * data.mean(axis=0) - log_means
 
 
-def penalty(objective, weights, bias):
-    """c lambda / 2 |w|^2, with the bias among the weights."""
+def penalty(objective, unit):
+    """c lambda / 2 |w, b|^2."""
     strength = objective.unit_weight * objective.reg_lambda
-    return 0.5 * strength * (float(weights @ weights) + float(bias) ** 2)
+    square = float(unit.weights @ unit.weights) + float(unit.bias) ** 2
+    return 0.5 * strength * square
 
 
 def penalties(objective, rbm):
@@ -116,26 +125,33 @@ def penalties(objective, rbm):
 
 
 def search(objective, samples, start, max_iter, tol):
-    """Maximise the penalised objective by L-BFGS from ``start`` (n_features + 1,).
+    """Maximise the penalised objective by L-BFGS.
 
-    With a ball, ``start`` is a point of the space that is mapped into it.
+    ``start`` (n_features + 2,) is (w, b, s); with a ball, (w, b) is a point of the
+    space that is mapped into it.
     """
 
     def negative(z):
-        w, pull_back = _into_ball(z, objective.radius)
-        value, slope = _value_and_gradient(objective, samples, w)
-        return -value, -pull_back(slope)
+        w, pull_back = _into_ball(z[:-1], objective.radius)
+        value, slope, shift_slope = value_and_gradient(objective, samples, w, z[-1])
+        return -value, -np.append(pull_back(slope), shift_slope)
 
     result = minimize(
         negative,
         start,
         jac=True,
         method="L-BFGS-B",
+        # a mean of the unit's states; beyond, s fits the noise of the samples
+        bounds=[(None, None)] * (len(start) - 1) + [(0.0, 1.0)],
         options={"maxiter": max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 10},
     )
-    w, _ = _into_ball(result.x, objective.radius)
+    w, _ = _into_ball(result.x[:-1], objective.radius)
     return Unit(
-        w[:-1].astype(np.float32), float(w[-1]), -float(result.fun), int(result.nfev)
+        w[:-1].astype(np.float32),
+        float(w[-1]),
+        float(result.x[-1]),
+        -float(result.fun),
+        int(result.nfev),
     )
 
 
@@ -154,36 +170,44 @@ def choose_start(objective, samples, rng):
     # half way between the mean and the row
     biases = -(weights * (center + 0.5 * directions)).sum(axis=1)
     starts = np.column_stack([weights, biases]).astype(np.float64)
-    values = [_value_and_gradient(objective, samples, w)[0] for w in starts]
-    return starts[int(np.argmax(values))]
+    shift = 0.0 if objective.kind == "linearized" else 0.5
+    values = [value_and_gradient(objective, samples, w, shift)[0] for w in starts]
+    return np.append(starts[int(np.argmax(values))], shift)
 
 
-def _value_and_gradient(objective, samples, w):
-    """Penalised objective and its gradient by w, the bias last; float64 sums."""
+def value_and_gradient(objective, samples, w, shift):
+    """Penalised objective, its gradient by w (the bias last), its slope by the shift.
+
+    Sums are float64. The shift of the linearised objective stays where it is.
+    """
     weights, bias = w[:-1].astype(np.float32), np.float32(w[-1])
-    x_data = samples.data @ weights + bias
-    x_model = samples.model @ weights + bias
-    data, model = _softplus(x_data), _softplus(x_model)
+    x_data = (samples.data @ weights + bias).astype(np.float64)
+    x_model = (samples.model @ weights + bias).astype(np.float64)
     c = objective.unit_weight
+    data = c * (_softplus(x_data) - shift * x_data)
+    model = c * (_softplus(x_model) - shift * x_model)
     n_data, n_model = len(x_data), len(x_model)
     if objective.kind == "linearized":
-        value = c * (data.mean() - model.mean())
+        value = data.mean() - model.mean()
         shares = np.full(n_model, 1.0 / n_model)
+        shift_slope = 0.0
     else:
-        log_ratio = c * model + _or_zero(samples.model_offset)
+        log_ratio = model + _or_zero(samples.model_offset)
         log_sum = logsumexp(log_ratio)
-        value = (c * data + _or_zero(samples.data_offset)).mean()
+        value = (data + _or_zero(samples.data_offset)).mean()
         value -= log_sum - np.log(n_model)
         shares = np.exp(log_ratio - log_sum)
-    s_data = (c / n_data) * expit(x_data)
-    s_model = (c * shares * expit(x_model)).astype(np.float32)
+        shift_slope = c * (shares @ x_model - x_data.mean())
+    s_data = (c / n_data) * (expit(x_data) - shift)
+    s_model = c * shares * (expit(x_model) - shift)
     slope = np.empty_like(w)
-    slope[:-1] = s_data @ samples.data - s_model @ samples.model
-    slope[-1] = s_data.sum(dtype=np.float64) - s_model.sum(dtype=np.float64)
+    slope[:-1] = s_data.astype(np.float32) @ samples.data
+    slope[:-1] -= s_model.astype(np.float32) @ samples.model
+    slope[-1] = s_data.sum() - s_model.sum()
     strength = c * objective.reg_lambda
     value -= 0.5 * strength * float(w @ w)
     slope -= strength * w
-    return float(value), slope
+    return float(value), slope, float(shift_slope)
 
 
 def _into_ball(z, radius):
@@ -200,7 +224,7 @@ def _into_ball(z, radius):
 
 
 def _softplus(x):
-    return -log_expit(-x.astype(np.float64))
+    return -log_expit(-np.asarray(x, dtype=np.float64))
 
 
 def _or_zero(offset):

@@ -16,11 +16,13 @@ from . import frank_wolfe as fw
 from . import rbm as solver
 
 # Shares of the searched unit that are tried on the held-out chains.
-_SHARES = (1.0, 0.5, 0.25)
+_SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625)
 # A learned temperature moves by at most this share in a step.
 _MAX_ALPHA_CHANGE = 0.2
-# Search starts at the same tolerance for every scale of gain, in nats.
+# Relative change of the objective at which a search ends.
 _SEARCH_TOL = 1e-6
+# Tells the seeds after a run of corrective steps from those before it.
+_SEED_OFFSET = 2**31
 
 
 class Settings(NamedTuple):
@@ -73,10 +75,15 @@ class Info(NamedTuple):
     """of the Markov chains' proposals"""
 
 
-def init(rbm, alpha, chains, visible_offset, hidden_offset):
-    """The state before the first step."""
+def init(rbm, n_chains, visible_offset, hidden_offset, seed):
+    """The state before the first step, with chains that start at the visible biases.
+
+    The offsets are the mean states of the data.
+    """
+    # not the seed of the corrective steps, which count from one as well
+    chains = solver.start_chains(rbm, n_chains, _seed_of(seed, 0xFFFFFFFF))
     offsets = (np.asarray(a, dtype=np.float32) for a in (visible_offset, hidden_offset))
-    return State(rbm, alpha, chains, *offsets, 0, 0)
+    return State(rbm, float(rbm.unit_weights.sum()), chains, *offsets, 0, 0)
 
 
 def step(settings, state, rows, seed):
@@ -90,6 +97,9 @@ def step(settings, state, rows, seed):
     unit = fw.search(objective, searched, start, settings.max_search_iter, _SEARCH_TOL)
     gap, worst, harm = _judge_units(settings, state, objective, searched, unit)
     if settings.away_steps and harm > max(unit.value, settings.tol):
+        # the worst of many looks worse than it is: ask other samples
+        harm = _harm(settings, state.rbm, objective, checked)[worst]
+    if settings.away_steps and harm > max(unit.value, settings.tol):
         info = Info(-1, harm, 0.0, np.nan, gap, acceptance)
         state = _remove(settings, state, worst)
     else:
@@ -100,6 +110,13 @@ def step(settings, state, rows, seed):
         if info.change:
             state = _insert(settings, state, unit, searched.data)
     return follow(settings, state, rows, seed, rng), info
+
+
+def add_idle_unit(state):
+    """The same model with a unit of zero weights, which changes no probability."""
+    rbm = solver.append(state.rbm, np.zeros_like(state.rbm.visible), 0.0)
+    offsets = np.append(state.hidden_offset, np.float32(0.5))
+    return state._replace(rbm=rbm, alpha=state.alpha + 1.0, hidden_offset=offsets)
 
 
 def follow(settings, state, rows, seed, rng):
@@ -141,7 +158,8 @@ def correct(settings, state, rows, batches, seed):
             cd, training, rows.take(index), settings.learning_rate, seed
         )
     contrastive.check(training)
-    states[:n_chains] = _visible_chains(training, _seed_of(seed, ~state.n_updates))
+    end = _seed_of(seed, state.n_updates + _SEED_OFFSET)
+    states[:n_chains] = _visible_chains(training, end)
     return state._replace(
         rbm=training.rbm,
         hidden_offset=training.hidden_offset,
@@ -160,7 +178,7 @@ def _visible_chains(training, seed):
 
 def _seed_of(seed, number):
     """A seed of its own for each number."""
-    entropy = (seed, 0xC0AA, number & 0xFFFFFFFF)
+    entropy = (seed, 0xC0AA, number)
     return np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]
 
 
@@ -220,25 +238,31 @@ def _objective(settings, state):
 def _judge_units(settings, state, objective, samples, unit):
     """Frank-Wolfe gap of (9), and the present unit that does most harm.
 
-    Returns the gap in nats, the unit's index, and the penalised gain of its removal.
+    Returns the gap in nats, the unit's index, and the gain of its removal.
     """
     rbm = state.rbm
     linear = objective._replace(kind="linearized", unit_weight=1.0)
-    found = fw.gain(linear, samples, unit.weights, unit.bias).value
-    found -= fw.penalty(linear, unit.weights, unit.bias)
+    found = fw.gain(linear, samples, unit._replace(shift=0.0)).value
+    found -= fw.penalty(linear, unit)
     if not len(rbm.weights):
-        return found, -1, -np.inf
-    data, model = (fw.unit_outputs(rbm, V) for V in (samples.data, samples.model))
-    penalties = fw.penalties(objective, rbm)
-    # of the units as they are, each with its c
-    values = rbm.unit_weights * (data.mean(axis=0) - model.mean(axis=0)) - penalties
-    gap = state.alpha * found - values.sum()
-    if settings.objective == "linearized":
-        harm = -values
-    else:
-        harm = penalties + fw.removal_gains(rbm, data, model)
+        return float(found), -1, -np.inf
+    values = -_harm(settings._replace(objective="linearized"), rbm, linear, samples)
+    harm = _harm(settings, rbm, objective, samples)
     worst = int(np.argmax(harm))
-    return float(gap), worst, float(harm[worst])
+    return float(state.alpha * found - values.sum()), worst, float(harm[worst])
+
+
+def _harm(settings, rbm, objective, samples):
+    """Gain of removing each unit, in nats a sample.
+
+    By the linearised objective with its penalty, or by the exact one without: there
+    the penalty is to keep a search from its samples' noise.
+    """
+    data, model = (fw.unit_outputs(rbm, V) for V in (samples.data, samples.model))
+    if settings.objective == "likelihood":
+        return fw.removal_gains(rbm, data, model)
+    change = rbm.unit_weights * (model.mean(axis=0) - data.mean(axis=0))
+    return change + fw.penalties(objective, rbm)
 
 
 def _guard(settings, objective, samples, unit):
@@ -250,9 +274,10 @@ def _guard(settings, objective, samples, unit):
     shares = _SHARES if settings.objective == "likelihood" else (1.0,)
     tried = []
     for share in shares:
-        weights, bias = np.float32(share) * unit.weights, share * unit.bias
-        value, size = fw.gain(objective, samples, weights, bias)
-        candidate = unit._replace(weights=weights, bias=bias)
+        candidate = unit._replace(
+            weights=np.float32(share) * unit.weights, bias=share * unit.bias
+        )
+        value, size = fw.gain(objective, samples, candidate)
         tried.append((value, candidate, size))
     value, unit, size = max(tried, key=lambda one: one[0])
     return unit, value, size
@@ -262,6 +287,8 @@ def _insert(settings, state, unit, data):
     alpha = _new_alpha(settings, state)
     rbm = solver.append(state.rbm, unit.weights, unit.bias)
     rbm, alpha = _with_alpha(settings, rbm, alpha)
+    shift = np.float32(unit.shift) * rbm.unit_weights[-1]
+    rbm = rbm._replace(visible=rbm.visible - shift * unit.weights)
     x = data @ unit.weights
     kernels.mean_units(x[:, None], np.full(1, unit.bias, dtype=np.float32))
     mean = np.float32(x.mean()) * rbm.unit_weights[-1]

@@ -94,6 +94,20 @@ def append(rbm, weights, bias, unit_weight=1.0):
     )
 
 
+def shrink(rbm, norm, base, V):
+    """The model with its units' inputs scaled down, so that |w| is at most ``norm``.
+
+    Visible biases become those that leave the base rates (log-odds ``base``) as they
+    are, to first order: base - w' E[h], by the mean hidden states over ``V``.
+    """
+    lengths = np.linalg.norm(rbm.weights, axis=1)
+    scale = np.minimum(1.0, norm / np.maximum(lengths, 1e-12)).astype(np.float32)
+    weights, hidden = rbm.weights * scale[:, None], rbm.hidden * scale
+    small = rbm._replace(weights=weights, hidden=hidden)
+    visible = base - hidden_means(small, V).mean(axis=0) @ weights
+    return make_rbm(weights, hidden, visible, rbm.unit_weights)
+
+
 def log_odds(rates, n_samples):
     """Visible biases of independent units.
 
