@@ -66,7 +66,8 @@ class FrankWolfeRBM(BaseRBM):
     alpha : "count", "learn" or float, default="count"
         Temperature: the sum of the unit weights. "count" is the number of units, which
         gives a standard RBM; a number or "learn" (the appendix's gradient, by Newton
-        steps) gives a fractional one (11), sampled by Metropolis-Hastings steps.
+        steps) gives a fractional one (11), sampled by Metropolis-Hastings steps. With
+        a number, each new unit takes weight from the others, and none is refused.
     away_steps : bool, default=False
         Take a unit out where that gains more than adding one (Guelat and Marcotte).
     n_chains : int, default=1000
@@ -79,13 +80,14 @@ class FrankWolfeRBM(BaseRBM):
         L-BFGS iterations of a search.
     n_bias_steps : int, default=1
         Gradient steps (10) on the visible biases after each unit.
-    n_corrective_steps : int, default=30
+    n_corrective_steps : int, default=100
         Steps of persistent contrastive divergence on all parameters after each unit.
         0 is Algorithm 1.
     batch_size : int, default=100
         Rows of a corrective step's mini-batch.
-    learning_rate : float, default=0.1
-        Step size of bias and corrective steps.
+    learning_rate : float, default=0.2
+        Step size of bias steps, and of the first corrective step after each unit; that
+        of the last is near 0.
     init : None or RBM estimator, default=None
         Model to go on from, this package's or scikit-learn's. It is cloned and fitted
         first (wrap one that is fitted already into
@@ -225,9 +227,9 @@ class FrankWolfeRBM(BaseRBM):
         n_search_rows=1000,
         max_search_iter=10,
         n_bias_steps=1,
-        n_corrective_steps=30,
+        n_corrective_steps=100,
         batch_size=100,
-        learning_rate=0.1,
+        learning_rate=0.2,
         init=None,
         fine_tune=None,
         fine_tune_norm=0.5,
@@ -467,7 +469,11 @@ class FrankWolfeRBM(BaseRBM):
             rbm = solver.shrink(rbm, self.fine_tune_norm, self.base_intercept_, some)
             chains = None
         self.fine_tune_ = clone(self.fine_tune)
-        self.fine_tune_._tune(rbm, chains, train, validation, dtype, seed)
+        # its steps count from one, as those of the growth did
+        seed_of_its_own = np.random.SeedSequence((seed, 0x7E)).generate_state(1)[0]
+        self.fine_tune_._tune(
+            rbm, chains, train, validation, dtype, int(seed_of_its_own)
+        )
         rbm = self.fine_tune_._training.state.rbm
         # growing on by warm_start starts from the tuned model
         state = state._replace(rbm=rbm)

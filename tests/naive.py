@@ -297,3 +297,260 @@ def group_lasso(A, y, groups, strength, ridge, n_iter=20000):
             shrink = 0.0 if norm == 0.0 else max(0.0, 1.0 - rate * strength / norm)
             w[group] *= shrink
     return w
+
+
+# Restricted Boltzmann machines. A model is (W, hidden, visible, c), W of shape
+# (n_units, n_features), c the weights of the units; states are rows.
+
+_MASK32 = 2**32 - 1
+_MASK64 = 2**64 - 1
+
+
+def row_key(seed, step, row):
+    """The finaliser of SplitMix64 on the place of a row, an int of 64 bits."""
+    place = step * (2**32 + 15) + row + 1
+    z = (seed + 0x9E3779B97F4A7C15 * place) & _MASK64
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK64
+    return z ^ (z >> 31)
+
+
+def mix(x):
+    """A bijection of 32 bits."""
+    x = ((x ^ (x >> 16)) * 0x7FEB352D) & _MASK32
+    x = ((x ^ (x >> 15)) * 0x846CA68B) & _MASK32
+    return x ^ (x >> 16)
+
+
+def uniform(key, unit):
+    """An odd multiple of 2^-24 in (0, 1) from the two halves of a row's key."""
+    low, high = key & _MASK32, key >> 32
+    bits = mix((mix((unit & _MASK32) ^ low) + high) & _MASK32)
+    return ((bits >> 9) * 2 + 1) / 2**24
+
+
+def uniforms(shape, seed, step, first_row=0, first_unit=0):
+    """The numbers of rows and units that follow each other."""
+    n_rows, n_units = shape
+    out = np.empty(shape)
+    for i in range(n_rows):
+        key = row_key(seed, step, first_row + i)
+        out[i] = [uniform(key, first_unit + j) for j in range(n_units)]
+    return out
+
+
+def logistic(x):
+    return np.exp(-np.logaddexp(0.0, -np.asarray(x, dtype=np.float64)))
+
+
+def softplus(x):
+    return np.logaddexp(0.0, np.asarray(x, dtype=np.float64))
+
+
+def inputs(x, bias):
+    """x + bias in float64."""
+    return np.asarray(x, dtype=np.float64) + np.asarray(bias, dtype=np.float64)
+
+
+def annealed_softplus(x, bias, before, now):
+    """Sum over units of softplus(now x) - softplus(before x)."""
+    value = inputs(x, bias)
+    return (softplus(now * value) - softplus(before * value)).sum(axis=1)
+
+
+def annealed_visible(x, base, bias, beta):
+    """Inputs of the visible units between independent units and the model."""
+    return (1.0 - beta) * np.asarray(base, dtype=np.float64) + beta * inputs(x, bias)
+
+
+def split_weight(c):
+    """Whole copies of a unit, and the rest."""
+    copies = int(np.floor(c))
+    return copies, c - copies
+
+
+def fractional_draws(x, bias, unit_weights, beta, seed, step, first_row=0):
+    """Probabilities and uniform numbers of the units of the standard proposal.
+
+    For each unit a list of (what it sends down, p, u), one entry for each of its parts,
+    p and u of shape (n_rows,).
+    """
+    value = beta * inputs(x, bias)
+    n_rows, n_units = value.shape
+    draws = []
+    for j, c in enumerate(np.asarray(unit_weights, dtype=np.float64)):
+        copies, rest = split_weight(c)
+        parts = [(rest, logistic(rest * value[:, j]), j)]
+        for copy in range(copies):
+            parts.append((1.0, logistic(value[:, j]), j + n_units * (copy + 1)))
+        draws.append(
+            [
+                (sent, p, uniforms((n_rows, 1), seed, step, first_row, unit)[:, 0])
+                for sent, p, unit in parts
+            ]
+        )
+    return draws
+
+
+def fractional_excess(x, bias, unit_weights, beta):
+    """Log probability of states minus that by the standard proposal, unnormalised."""
+    value = beta * inputs(x, bias)
+    total = np.zeros(len(value))
+    for j, c in enumerate(np.asarray(unit_weights, dtype=np.float64)):
+        copies, rest = split_weight(c)
+        total += c * softplus(value[:, j])
+        total -= copies * softplus(value[:, j]) + softplus(rest * value[:, j])
+    return total
+
+
+def all_states(n):
+    """(2**n, n), the first unit fastest."""
+    return np.array([[(k >> j) & 1 for j in range(n)] for k in range(2**n)], float)
+
+
+def joint_log_probability(model, v, h):
+    """Log of the unnormalised joint probability (1) of a standard RBM."""
+    W, hidden, visible, _ = model
+    return h @ W @ v + hidden @ h + visible @ v
+
+
+def rbm_log_probability(model, V):
+    """Log of the unnormalised probabilities (11), by products over units."""
+    W, hidden, visible, c = model
+    factors = (1.0 + np.exp(V @ W.T + hidden)) ** c
+    return np.log(np.prod(factors, axis=1)) + V @ visible
+
+
+def log_sum(values):
+    top = np.max(values)
+    return top + np.log(np.sum(np.exp(values - top)))
+
+
+def rbm_log_partition(model):
+    return log_sum(rbm_log_probability(model, all_states(len(model[2]))))
+
+
+def rbm_distribution(model):
+    """All visible states and their probabilities."""
+    V = all_states(len(model[2]))
+    logs = rbm_log_probability(model, V)
+    return V, np.exp(logs - log_sum(logs))
+
+
+def rbm_conditional(model, mask, values):
+    """All visible states and their probabilities given the units of ``mask``."""
+    V, p = rbm_distribution(model)
+    p = np.where((V[:, mask] == values[mask]).all(axis=1), p, 0.0)
+    return V, p / p.sum()
+
+
+def rbm_mean_log_likelihood(model, V, weight_decay=0.0):
+    """Of the rows of ``V``, less weight_decay / 2 times the sum of squared weights."""
+    value = rbm_log_probability(model, V).mean() - rbm_log_partition(model)
+    return value - 0.5 * weight_decay * np.sum(model[0] ** 2)
+
+
+def rbm_moments(model, V, p):
+    """E[h v'], E[h], E[v] over visible states with probabilities ``p``."""
+    W, hidden, _, c = model
+    H = c * logistic(V @ W.T + hidden)
+    return np.einsum("n,ni,nj->ij", p, H, V), p @ H, p @ V
+
+
+def centred_moments(model, V, p, hidden_offset, visible_offset):
+    """E[(h - lambda)(v - mu)'], E[h], E[v]."""
+    W, hidden, _, c = model
+    H = c * logistic(V @ W.T + hidden)
+    products = np.einsum("n,ni,nj->ij", p, H - hidden_offset, V - visible_offset)
+    return products, p @ H, p @ V
+
+
+def centred_gradient(data, model, hidden_offset, visible_offset):
+    """Of the parameters as they are, from the centred moments of data and model.
+
+    Algorithm 1 of Melchior, Fischer and Wiskott: the weights follow the difference of
+    the centred products, the biases that of the means less what the change of the
+    weights sends them at the offsets.
+    """
+    W = data[0] - model[0]
+    hidden = data[1] - model[1] - W @ visible_offset
+    visible = data[2] - model[2] - W.T @ hidden_offset
+    return W, hidden, visible
+
+
+def rbm_reparametrise(model, W, hidden, visible, c):
+    """The model with other arrays where they are given."""
+    new = (W, hidden, visible, c)
+    return tuple(a if b is None else b for a, b in zip(model, new, strict=True))
+
+
+def finite_differences(function, point, step=1e-5):
+    """Central differences of a function of an array."""
+    point = np.asarray(point, dtype=np.float64)
+    slope = np.empty_like(point)
+    for index in np.ndindex(point.shape):
+        ahead, behind = point.copy(), point.copy()
+        ahead[index] += step
+        behind[index] -= step
+        slope[index] = (function(ahead) - function(behind)) / (2.0 * step)
+    return slope
+
+
+def unit_objective(kind, data, model, p, unit, c, lam, data_offset, model_offset):
+    """Penalised gain of a unit, with exact probabilities ``p`` of the states ``model``.
+
+    ``unit`` is (w, b, s): weights, bias, and by which share of c w the visible biases
+    go down. "linearized" is (9) with the other sign, times c.
+    """
+    w, b, s = unit[:-2], unit[-2], unit[-1]
+    at_data, at_model = (
+        c * (softplus(V @ w + b) - s * (V @ w + b)) for V in (data, model)
+    )
+    penalty = 0.5 * c * lam * (w @ w + b * b)
+    if kind == "linearized":
+        return at_data.mean() - p @ at_model - penalty
+    value = (at_data + data_offset).mean()
+    return value - np.log(p @ np.exp(at_model + model_offset)) - penalty
+
+
+def effective_sample_size(ratio):
+    return ratio.sum() ** 2 / (ratio**2).sum()
+
+
+def standard_proposal(model):
+    """The standard RBM (12): whole copies of each unit, and one of the scaled rest."""
+    W, hidden, visible, c = model
+    rows, biases = [], []
+    for w, b, weight in zip(W, hidden, c, strict=True):
+        copies, rest = split_weight(weight)
+        rows += [w] * copies + [rest * w]
+        biases += [b] * copies + [rest * b]
+    rows = np.reshape(rows, (len(rows), W.shape[1]))
+    return rows, np.array(biases), visible, np.ones(len(rows))
+
+
+def gibbs_transition(model, mask=None, values=None):
+    """T[v, v'] of a step of the chain, over all visible states.
+
+    A Gibbs step of the standard proposal, accepted by Metropolis and Hastings; units of
+    ``mask`` are set to ``values``. Of a standard model, each step is accepted.
+    """
+    W, hidden, visible, _ = standard = standard_proposal(model)
+    V, H = all_states(W.shape[1]), all_states(W.shape[0])
+
+    def bernoulli(states, p):
+        return np.where(states == 1.0, p, 1.0 - p).prod(axis=-1)
+
+    down = bernoulli(V[None], logistic(H @ W + visible)[:, None])
+    if mask is not None:
+        moved = np.where(mask, values, V) @ 2.0 ** np.arange(V.shape[1])
+        merged = np.zeros_like(down)
+        for column, target in enumerate(moved.astype(int)):
+            merged[:, target] += down[:, column]
+        down = merged
+    up = bernoulli(H[None], logistic(V @ W.T + hidden)[:, None])
+    T = up @ down
+    excess = rbm_log_probability(model, V) - rbm_log_probability(standard, V)
+    T = T * np.exp(np.minimum(excess[None] - excess[:, None], 0.0))
+    T[np.diag_indices(len(T))] += 1.0 - T.sum(axis=1)
+    return T

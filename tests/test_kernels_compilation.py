@@ -25,15 +25,22 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
-from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
-from skbayesnn.kernels import activations, mlp, narx
+from skbayesnn import (
+    ContrastiveDivergenceRBM,
+    FrankWolfeRBM,
+    SparseBayesMLPRegressor,
+    SparseBayesNARXRegressor,
+)
+from skbayesnn.kernels import activations, mlp, narx, random, rbm
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 X = rng.standard_normal((100, 3))
 Y = np.column_stack([np.sin(X[:, 0]) + 0.1 * X[:, 1], X[:, 2]])
 y = Y[:, 0].copy()
+V = np.column_stack([X > 0.0, X[:, :1] > 0.5, X[:, :2] > -0.5])
 kwargs = dict(hidden_layer_sizes=(4,), max_cycles=3, random_state=0)
 
 
@@ -54,6 +61,34 @@ def dynamic(X=X, y=y, horizon=None, **options):
         model.predict(X, y, horizon=horizon, return_std=True)
 
 
+def binary(model, V=V):
+    model.set_params(random_state=0).fit(V)
+    model.transform(V)
+    model.score(V)
+    model.free_energy(V)
+    model.pseudo_likelihood(V)
+    model.gibbs(V, 2)
+    clamp = np.array([1.0, *[np.nan] * (model.n_features_in_ - 1)])
+    for held in [None, clamp]:
+        model.sample(5, n_steps=4, clamp=held)
+    missing = np.full((2, model.n_features_in_), np.nan)
+    missing[:, 0] = [0.0, 1.0]
+    for strategy in ["mean", "sample"]:
+        model.impute(missing, n_steps=4, strategy=strategy)
+    model.log_partition("exact")
+    for method in ["ais", "reverse_ais"]:
+        model.log_partition(method, betas=4, n_chains=60)
+
+
+def contrastive(V=V, **options):
+    binary(ContrastiveDivergenceRBM(8, **{"max_iter": 2, **options}), V)
+
+
+def frank_wolfe(V=V, **options):
+    options = {"n_chains": 20, "n_corrective_steps": 3, **options}
+    binary(FrankWolfeRBM(3, **options), V)
+
+
 def read_only(array):
     array = array.copy()
     array.flags.writeable = False
@@ -63,7 +98,7 @@ def read_only(array):
 def dispatchers():
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
-        for module in (activations, mlp, narx)
+        for module in (activations, mlp, narx, random, rbm)
         for name, value in vars(module).items()
         if not name.startswith("_")
         and hasattr(value, "signatures")
@@ -151,19 +186,91 @@ for convert in [
     dynamic(convert(X), y, horizon=2)
 """
 
+BINARY = """
+for fit in [contrastive, frank_wolfe]:
+    fit()
+    for convert in [
+        lambda array: array.astype(np.uint8),
+        lambda array: array.astype(np.int64),
+        lambda array: array.astype(np.float32),
+        lambda array: array.astype(np.float64),
+        np.asfortranarray,
+        lambda array: np.asfortranarray(array.astype(np.float64)),
+        read_only,
+        lambda array: read_only(array.astype(np.float32)),
+        lambda array: read_only(np.asfortranarray(array.astype(np.float32))),
+        lambda array: array.tolist(),
+        lambda array: np.repeat(array, 2, axis=0)[::2],
+        lambda array: sp.csr_array(array.astype(np.float32)),
+        lambda array: sp.csr_matrix(array.astype(np.uint8)),
+        pd.DataFrame,
+        lambda array: pd.DataFrame(array.astype(np.uint8)),
+    ]:
+        fit(convert(V))
+    fit(V[:30, :1])
+    fit(0.8 * V.astype(np.float32), binarize=None)
+    fit(V, early_stopping=True)
+    fit(V, batch_size=7, learning_rate=1)
+contrastive(persistent=False)
+contrastive(n_gibbs_steps=3, persistent=False, centered=False)
+contrastive(n_gibbs_steps=2, momentum=0.5, weight_decay=0.1)
+for alpha in ["learn", 2.5, 2]:
+    frank_wolfe(alpha=alpha)
+    frank_wolfe(read_only(np.asfortranarray(V)), alpha=alpha)
+    frank_wolfe(sp.csr_array(V.astype(np.float64)), alpha=alpha)
+frank_wolfe(objective="linearized", reg_lambda=1)
+frank_wolfe(radius=2.0, away_steps=True, n_corrective_steps=0)
+frank_wolfe(fine_tune=ContrastiveDivergenceRBM(max_iter=2))
+frank_wolfe(init=ContrastiveDivergenceRBM(2, max_iter=2))
+# of a fractional model
+grown = FrankWolfeRBM(2, alpha=1.5, n_chains=20, random_state=0)
+contrastive(init=grown)
+contrastive(init=grown, persistent=False)
+V64 = V.astype(np.float64)
+for model in [ContrastiveDivergenceRBM(3), FrankWolfeRBM(3, n_chains=20)]:
+    model.partial_fit(V64).partial_fit(V64[:13])
+    binary(ContrastiveDivergenceRBM(init=model, max_iter=1, warm_start=True), V64)
+"""
+
+# Kernels that code of each kind calls from Python.
+CALLED = {
+    "static": {
+        "mlp.forward",
+        "mlp.jacobian",
+        "mlp.input_sensitivity",
+        "mlp.ggn_diag",
+        "mlp.loss_gradient",
+    },
+    "dynamic": {
+        "narx.simulate",
+        "narx.simulate_variance",
+        "narx.predict_ahead",
+        "narx.predict_ahead_variance",
+    },
+    "binary": {
+        "rbm.mean_units",
+        "rbm.sample_units",
+        "rbm.mean_and_sample_units",
+        "rbm.softplus_sum",
+        "rbm.anneal_hidden",
+        "rbm.anneal_visible",
+        "rbm.fractional_hidden",
+        "rbm.fractional_softplus",
+        "rbm.metropolis",
+        "rbm.add_update",
+    },
+}
+
 
 @needs_compiler
-@pytest.mark.parametrize("code", [STATIC, DYNAMIC], ids=["static", "dynamic"])
-def test_one_signature_per_kernel(code):
+@pytest.mark.parametrize("kind", CALLED)
+def test_one_signature_per_kernel(kind):
+    code = {"static": STATIC, "dynamic": DYNAMIC, "binary": BINARY}[kind]
     counts = run(code)
     assert {name: c[0] for name, c in counts.items() if c[0] > 1} == {}
     # what is public was called
-    static = {"mlp.forward", "mlp.jacobian", "mlp.input_sensitivity"}
-    static |= {"mlp.ggn_diag", "mlp.loss_gradient"}
-    dynamic = {"narx.simulate", "narx.simulate_variance"}
-    dynamic |= {"narx.predict_ahead", "narx.predict_ahead_variance"}
     called = {name for name, c in counts.items() if c[0] == 1}
-    assert called >= (static if code == STATIC else dynamic)
+    assert called >= CALLED[kind]
 
 
 @needs_compiler
@@ -177,6 +284,21 @@ def test_the_second_process_compiles_nothing(tmp_path):
     for name in used:
         # compiled once, also where other kernels call it
         assert first[name] == [1, 0, 1], name
+        assert second[name] == [1, 1, 0], name
+    assert sum(misses for _, _, misses in second.values()) == 0
+
+
+@needs_compiler
+def test_the_second_process_compiles_nothing_for_rbms(tmp_path):
+    code = "contrastive()\ncontrastive(persistent=False)\nfrank_wolfe(alpha=1.5)"
+    first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
+    second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
+    # nothing was there before: what kernels call is compiled with them, for one kind
+    # of arguments
+    used = CALLED["binary"] | {"random.row_key", "random.uniform"}
+    compiled = {name: count for name, count in first.items() if any(count)}
+    assert compiled == dict.fromkeys(used, [1, 0, 1])
+    for name in CALLED["binary"]:
         assert second[name] == [1, 1, 0], name
     assert sum(misses for _, _, misses in second.values()) == 0
 

@@ -2,7 +2,8 @@
 
 The matrix products belong to BLAS; these passes are what lies between them. All take
 ``x`` (n_rows, n_units), float32 and C-contiguous, the inputs of the units without
-their biases, and work in place. Sums over units are float64.
+their biases, and work in place. Sums over units are float64, but for the increments
+of an annealing step, which are small.
 """
 
 import math
@@ -13,6 +14,8 @@ from ._jit import kernel
 from .random import row_key, uniform
 
 _HALF = np.uint64(32)
+# The unit whose random number decides on a proposal.
+_NO_UNIT = np.int64(0xFFFFFFFF)
 _ONE = np.float32(1.0)
 # Units summed in float32 before they enter a float64 sum: vectors stay full.
 _BLOCK = 64
@@ -24,7 +27,7 @@ _LN2_LOW = np.float32(-2.12194440e-4)
 
 @kernel
 def _exp(x):
-    """exp(x) in float32, relative error 1e-7, for x clipped to [-87, 88]."""
+    """exp(x) in float32, to a relative 3e-7, for x clipped to [-87, 88]."""
     # comparisons, not min and max: a NaN must stay one
     x = np.float32(-87.0) if x < np.float32(-87.0) else x
     x = np.float32(88.0) if x > np.float32(88.0) else x
@@ -224,7 +227,7 @@ def metropolis(v, proposal, log_ratio, seed, step, first_row):
     n_accepted = 0
     for i in range(v.shape[0]):
         key = row_key(seed, step, first_row + i)
-        u = uniform(np.uint32(key), np.uint32(key >> _HALF), np.uint32(0xFFFFFFFF))
+        u = uniform(np.uint32(key), np.uint32(key >> _HALF), _NO_UNIT)
         if log_ratio[i] >= 0.0 or np.float64(u) < math.exp(log_ratio[i]):
             n_accepted += 1
             for j in range(v.shape[1]):

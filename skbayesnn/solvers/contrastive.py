@@ -96,6 +96,7 @@ def step(settings, state, batch, learning_rate, seed):
     mean_v = batch.mean(axis=0) - states[n_rows:].mean(axis=0)
     data_h, model_h = means[:n_rows].mean(axis=0), means[n_rows:].mean(axis=0)
     mean_h = data_h - model_h
+    error = float(np.dot(mean_v, mean_v)) / len(mean_v)
     # both outer products in one matrix product
     means[:n_rows] *= np.float32(1.0 / n_rows)
     means[n_rows:] *= np.float32(-1.0 / n_chains)
@@ -106,13 +107,13 @@ def step(settings, state, batch, learning_rate, seed):
         hidden_offset += np.float32(1.0 - _MEMORY) * data_h
         _center(gradient, mean_h, mean_v, hidden_offset, state.visible_offset)
     _update(settings, state, learning_rate, gradient, mean_h, mean_v)
-    error = float(np.dot(mean_v, mean_v)) / len(mean_v)
     return state._replace(chains=chains, step=state.step + 1), Info(error)
 
 
 def check(state):
     """Raise `Diverged` when the weights have left their range."""
-    largest = max(np.abs(array).max(initial=0.0) for array in state.rbm[:3])
+    # the maximum of NumPy, through which a NaN comes
+    largest = np.max([np.abs(array).max(initial=0.0) for array in state.rbm[:3]])
     if not largest <= MAX_WEIGHT:
         raise Diverged(float(largest))
 

@@ -105,8 +105,8 @@ def step(settings, state, rows, seed):
     else:
         unit, gain, size = _guard(settings, objective, checked, unit)
         norm = float(np.sqrt(unit.weights @ unit.weights + unit.bias**2))
-        worth = unit.value if settings.objective == "linearized" else gain
-        info = Info(int(worth > settings.tol), gain, norm, size, gap, acceptance)
+        change = int(_is_worth(settings, unit, gain))
+        info = Info(change, gain, norm, size, gap, acceptance)
         if info.change:
             state = _insert(settings, state, unit, searched.data)
     return follow(settings, state, rows, seed, rng), info
@@ -153,10 +153,10 @@ def correct(settings, state, rows, batches, seed):
         states[:n_chains],
         _seed_of(seed, state.n_updates),
     )._replace(step=state.n_updates + 1)
-    for index in batches:
-        training, _ = contrastive.step(
-            cd, training, rows.take(index), settings.learning_rate, seed
-        )
+    for number, index in enumerate(batches):
+        # down to zero, so that chains and model agree again at the next search
+        rate = settings.learning_rate * (1.0 - number / len(batches))
+        training, _ = contrastive.step(cd, training, rows.take(index), rate, seed)
     contrastive.check(training)
     end = _seed_of(seed, state.n_updates + _SEED_OFFSET)
     states[:n_chains] = _visible_chains(training, end)
@@ -281,6 +281,17 @@ def _guard(settings, objective, samples, unit):
         tried.append((value, candidate, size))
     value, unit, size = max(tried, key=lambda one: one[0])
     return unit, value, size
+
+
+def _is_worth(settings, unit, gain):
+    """Whether a unit enters.
+
+    With a fixed temperature each one does: it takes weight from the others, and what
+    that costs at first, corrective steps bring back.
+    """
+    if not isinstance(settings.alpha, str):
+        return True
+    return (unit.value if settings.objective == "linearized" else gain) > settings.tol
 
 
 def _insert(settings, state, unit, data):

@@ -189,7 +189,8 @@ def gibbs(rbm, chains, n_steps, clamp=None):
     """Advance the chains.
 
     A step of a standard RBM is blocked Gibbs sampling. A step of a fractional one is
-    the Metropolis-Hastings step of section 3.3.
+    the Metropolis-Hastings step of section 3.3. Chains have to hold the clamped values
+    already: a rejected proposal leaves them as they are.
 
     Returns
     -------
@@ -210,23 +211,22 @@ def gibbs(rbm, chains, n_steps, clamp=None):
 
 
 def mean_visible(rbm, chains, n_steps, clamp=None):
-    """Mean of E[v | h] over ``n_steps`` steps of the chains."""
+    """Mean visible states over ``n_steps`` steps of the chains.
+
+    Of a standard RBM, E[v | h] is averaged, which varies less than v. The hidden
+    states of a fractional one are those of a proposal, and it has to be v.
+    """
     total = np.zeros_like(chains.states)
+    standard = is_standard(rbm)
     for _ in range(n_steps):
-        h = chains.states @ rbm.weights.T
-        excess = np.empty(len(h))
-        kernels.fractional_hidden(
-            h,
-            rbm.hidden,
-            rbm.unit_weights,
-            1.0,
-            chains.seed,
-            _DRAWS_PER_STEP * chains.step,
-            chains.first_row,
-            excess,
-        )
-        total += visible_means(rbm, h)
+        if standard:
+            h = chains.states @ rbm.weights.T
+            place = chains.seed, _DRAWS_PER_STEP * chains.step, chains.first_row
+            kernels.sample_units(h, rbm.hidden, *place)
+            total += visible_means(rbm, h)
         chains, _ = gibbs(rbm, chains, 1, clamp)
+        if not standard:
+            total += chains.states
     return total / np.float32(n_steps)
 
 
