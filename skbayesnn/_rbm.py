@@ -242,7 +242,7 @@ class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,), float64
-            log p(v), in nats, with ``log_partition_``.
+            Log probability of each sample, in nats, with ``log_partition_``.
         """
         return -self.free_energy(X) - self.log_partition_
 
