@@ -1,14 +1,20 @@
 """The RBM of a given size: contrastive divergence, plain and persistent."""
 
 import time
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_array
 
 from . import _validation as checks
-from ._rbm import RBM_CONSTRAINTS, BaseRBM, draw_seed
+from ._rbm import (
+    RBM_CONSTRAINTS,
+    BaseRBM,
+    Seen,
+    append_record,
+    draw_seed,
+    model_of_estimator,
+)
 from ._rows import check_rows, result_dtype
 from .solvers import contrastive
 from .solvers import rbm as solver
@@ -18,14 +24,6 @@ _MAX_MONITORED = 5000
 # Rows from which the first offset of the hidden units is computed.
 _MAX_OFFSET_ROWS = 1000
 _INITIAL_SCALE = 0.01
-
-
-class Training(NamedTuple):
-    """What ``partial_fit`` and ``warm_start`` go on from."""
-
-    state: contrastive.State
-    n_seen: int
-    rates: np.ndarray
 
 
 class ContrastiveDivergenceRBM(BaseRBM):
@@ -230,17 +228,17 @@ class ContrastiveDivergenceRBM(BaseRBM):
             For parameters outside their range, for values that are not finite or, with
             ``binarize=None``, outside [0, 1], and when the weights diverge.
         """
-        previous = getattr(self, "_training", None) if self.warm_start else None
-        rows = check_rows(self, X, reset=previous is None)
-        seed = draw_seed(self.random_state) if previous is None else self._seed
+        goes_on = self.warm_start and hasattr(self, "components_")
+        rows = check_rows(self, X, reset=not goes_on)
+        seed = self._seed if goes_on else draw_seed(self.random_state)
         train, validation = split_validation(self, rows, X_val, seed)
-        if previous is None:
+        if goes_on:
+            dtype, state = self.components_.dtype, self._last_state(train)
+        else:
             dtype = result_dtype(rows.X)
-            rbm = start_model(self.init, self.n_components, rows, seed)
+            rbm = start_model(self.init, self.n_components, train, seed)
             state = start_training(rbm, train, self.batch_size, seed)
             self.history_, self.n_iter_ = {}, 0
-        else:
-            dtype, state = self.components_.dtype, previous.state
         self._train(train, validation, state, dtype, seed)
         return self
 
@@ -261,26 +259,32 @@ class ContrastiveDivergenceRBM(BaseRBM):
         self : ContrastiveDivergenceRBM
             The estimator.
         """
-        previous = getattr(self, "_training", None)
-        rows = check_rows(self, X, reset=previous is None)
-        if previous is None:
+        goes_on = hasattr(self, "components_")
+        rows = check_rows(self, X, reset=not goes_on)
+        if goes_on:
+            seed, dtype, seen = self._seed, self.components_.dtype, self._seen
+            state = contrastive.copy(self._last_state(rows))
+        else:
             seed, dtype = draw_seed(self.random_state), result_dtype(rows.X)
             rbm = start_model(self.init, self.n_components, rows, seed)
             state = start_training(rbm, rows, self.batch_size, seed)
-            previous = Training(state, 0, np.zeros(rows.n_features))
+            seen = Seen(np.zeros(rows.n_features), 0)
             self.history_, self.n_iter_ = {}, 0
-        else:
-            seed, dtype = self._seed, self.components_.dtype
-        n_seen = previous.n_seen + len(rows)
-        rates = previous.rates + (rows.mean() - previous.rates) * len(rows) / n_seen
-        state = contrastive.copy(previous.state)
         state, _ = self._epoch(rows, state, seed, self.n_iter_, lambda share: 1.0)
         self.n_iter_ += 1
-        self._finish(Training(state, n_seen, rates), dtype, seed)
+        self._finish(state, seen.add(rows), dtype, seed)
         return self
+
+    def _last_state(self, rows):
+        """Where training was left, or a start from a model that came otherwise."""
+        if self._training is not None:
+            return self._training
+        return start_training(self._training_rbm(), rows, self.batch_size, self._seed)
 
     def _tune(self, rbm, chains, train, validation, dtype, seed):
         """Train a given model, for an estimator that has validated its data."""
+        if validation is None:
+            train, validation = split_validation(self, train, None, seed)
         state = start_training(rbm, train, self.batch_size, seed, chains)
         self.history_, self.n_iter_ = {}, 0
         self.n_features_in_ = train.n_features
@@ -289,8 +293,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
     def _train(self, train, validation, state, dtype, seed):
         """Epochs up to ``max_iter`` more, or to the largest gap; store the last."""
         monitored = monitored_rows(train, seed, _MAX_MONITORED)
-        rates, start = train.mean(), time.perf_counter()
-        columns = {name: list(values) for name, values in self.history_.items()}
+        start = time.perf_counter()
         state, first, interrupted = contrastive.copy(state), self.n_iter_, False
         last = state
         for epoch in range(first, first + self.max_iter):
@@ -313,15 +316,13 @@ class ContrastiveDivergenceRBM(BaseRBM):
             }
             if validation is not None:
                 record["gap"] = free_energy_gap(state.rbm, monitored, validation)
-            for name, value in record.items():
-                columns.setdefault(name, []).append(value)
+            self.history_ = append_record(self.history_, record)
             self.n_iter_ = epoch + 1
             if self.verbose:
                 print(f"epoch {self.n_iter_}: {_format(record)}")
-            if self.early_stopping and risen(columns["gap"], self.max_gap):
+            if self.early_stopping and risen(self.history_["gap"], self.max_gap):
                 break
-        self.history_ = {name: np.array(values) for name, values in columns.items()}
-        self._finish(Training(last, len(train), rates), dtype, seed)
+        self._finish(last, Seen(train.mean(), len(train)), dtype, seed)
         if interrupted:
             raise checks.FitInterrupted
 
@@ -349,10 +350,9 @@ class ContrastiveDivergenceRBM(BaseRBM):
             raise divergence(diverged, self.learning_rate) from diverged
         return state, error
 
-    def _finish(self, training, dtype, seed):
-        base = solver.log_odds(training.rates, training.n_seen)
-        self._store(training.state.rbm, base, dtype, seed)
-        self._training = training
+    def _finish(self, state, seen, dtype, seed):
+        self._store(state.rbm, seen, dtype, seed)
+        self._training = state
 
 
 def start_model(init, n_components, rows, seed):
@@ -375,19 +375,9 @@ def model_of_init(init, rows):
     # FrozenEstimator takes no fit without y
     fitted = clone(init).fit(rows.take(slice(None)), None)
     # what a FrozenEstimator wraps
-    estimator = getattr(fitted, "estimator", fitted)
-    arrays = [
-        getattr(estimator, name, None)
-        for name in ("components_", "intercept_hidden_", "intercept_visible_")
-    ]
-    if any(array is None for array in arrays):
-        raise TypeError(
-            "init must be an RBM estimator, with components_, intercept_hidden_ and "
-            f"intercept_visible_ once it is fitted; got {estimator!r}."
-        )
-    rbm = _model_of_arrays(arrays, rows.n_features)
-    unit_weights = getattr(estimator, "unit_weights_", rbm.unit_weights)
-    return solver.make_rbm(*rbm[:3], unit_weights)
+    rbm = model_of_estimator(getattr(fitted, "estimator", fitted), "init")
+    _model_of_arrays(rbm[:3], rows.n_features)
+    return rbm
 
 
 def _model_of_arrays(arrays, n_features):
@@ -456,7 +446,7 @@ def free_energy_gap(rbm, train, validation):
 
 def risen(gaps, limit):
     """Whether the last gap exceeds the smallest by more than the limit."""
-    return gaps[-1] - min(gaps) > limit
+    return gaps[-1] - np.nanmin(gaps) > limit
 
 
 def mean_log_probability(rbm, rows):

@@ -2,11 +2,11 @@
 
 import time
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as checks
 from ._contrastive import (
@@ -18,21 +18,13 @@ from ._contrastive import (
     risen,
     split_validation,
 )
-from ._rbm import RBM_CONSTRAINTS, BaseRBM, draw_seed
+from ._rbm import RBM_CONSTRAINTS, BaseRBM, Seen, append_record, draw_seed
 from ._rows import check_rows, result_dtype
 from .solvers import contrastive, growth
 from .solvers import rbm as solver
 
 # Rows whose mean free energy is recorded after each unit.
 _MONITORED_ROWS = 1000
-
-
-class Grown(NamedTuple):
-    """What ``warm_start`` and ``partial_fit`` go on from."""
-
-    state: growth.State
-    n_seen: int
-    rates: np.ndarray
 
 
 class FrankWolfeRBM(BaseRBM):
@@ -56,7 +48,7 @@ class FrankWolfeRBM(BaseRBM):
         What a new unit maximises: the exact gain in mean log-likelihood,
         :math:`E_{data}[\log(1 + e^{w^T v})] - \log E_{model}[1 + e^{w^T v}]`; or its
         linearisation (9), which overstates it. With "likelihood", the unit is checked
-        on held-out chains and rows, enters with the share (1, 1/2 or 1/4) that gains
+        on held-out chains and rows, enters with the share (1, 1/2, .. 1/16) that gains
         most there, or not at all.
     reg_lambda : float, default=0.1
         Strength of the penalty ``reg_lambda / 2`` times the squared norm of the unit's
@@ -89,8 +81,8 @@ class FrankWolfeRBM(BaseRBM):
         Step size of bias steps, and of the first corrective step after each unit; that
         of the last is near 0.
     init : None or RBM estimator, default=None
-        Model to go on from, this package's or scikit-learn's. It is cloned and fitted
-        first (wrap one that is fitted already into
+        Model to go on from, this package's or scikit-learn's; all its units count, and
+        stay. It is cloned and fitted first (wrap one that is fitted already into
         :class:`~sklearn.frozen.FrozenEstimator`). None starts without hidden units, at
         the base rates.
     fine_tune : None or ContrastiveDivergenceRBM, default=None
@@ -299,17 +291,19 @@ class FrankWolfeRBM(BaseRBM):
             For parameters outside their range, for values that are not finite or, with
             ``binarize=None``, outside [0, 1], and when the weights diverge.
         """
-        previous = getattr(self, "_training", None) if self.warm_start else None
-        rows = check_rows(self, X, reset=previous is None)
-        seed = draw_seed(self.random_state) if previous is None else self._seed
+        goes_on = self.warm_start and hasattr(self, "components_")
+        if self.fine_tune is not None:
+            self.fine_tune._validate_params()
+        rows = check_rows(self, X, reset=not goes_on)
+        seed = self._seed if goes_on else draw_seed(self.random_state)
         train, validation = split_validation(self, rows, X_val, seed)
-        if previous is None:
-            dtype, state = result_dtype(rows.X), self._start(train, seed)
-            self.path_, self.n_iter_ = {}, 0
+        if goes_on:
+            dtype, state = self.components_.dtype, self._last_state(train)
         else:
-            dtype, state = self.components_.dtype, previous.state
+            dtype, state = result_dtype(rows.X), self._start(train, seed)
+            self.history_, self.n_iter_ = {}, 0
         state, interrupted = self._grow(state, train, validation, seed)
-        self._finish(Grown(state, len(train), train.mean()), dtype, seed)
+        self._finish(state, Seen(train.mean(), len(train)), dtype, seed)
         if interrupted:
             raise checks.FitInterrupted
         if self.fine_tune is not None:
@@ -335,17 +329,18 @@ class FrankWolfeRBM(BaseRBM):
         self : FrankWolfeRBM
             The estimator.
         """
-        previous = getattr(self, "_training", None)
-        rows = check_rows(self, X, reset=previous is None)
-        if previous is None:
-            seed, dtype = draw_seed(self.random_state), result_dtype(rows.X)
-            previous = Grown(self._start(rows, seed), 0, np.zeros(rows.n_features))
-            self.path_, self.n_iter_ = {}, 0
+        goes_on = hasattr(self, "components_")
+        rows = check_rows(self, X, reset=not goes_on)
+        if goes_on:
+            seed, dtype, seen = self._seed, self.components_.dtype, self._seen
+            state = self._last_state(rows)
         else:
-            seed, dtype = self._seed, self.components_.dtype
-        n_seen = previous.n_seen + len(rows)
-        rates = previous.rates + (rows.mean() - previous.rates) * len(rows) / n_seen
-        state = previous.state._replace(visible_offset=rates.astype(np.float32))
+            seed, dtype = draw_seed(self.random_state), result_dtype(rows.X)
+            state = self._start(rows, seed)
+            seen = Seen(np.zeros(rows.n_features), 0)
+            self.history_, self.n_iter_ = {}, 0
+        seen = seen.add(rows)
+        state = state._replace(visible_offset=seen.rates.astype(np.float32))
         # the corrective steps follow, as one pass through the rows
         settings = self._settings()._replace(n_corrective_steps=0)
         if len(state.rbm.weights) < self.n_components:
@@ -354,17 +349,27 @@ class FrankWolfeRBM(BaseRBM):
             order = np.random.default_rng((seed, self.n_iter_)).permutation(len(rows))
             batches = np.array_split(order, -(-len(rows) // self.batch_size))
             state = self._guarded(growth.correct, settings, state, rows, batches, seed)
-        if not len(state.rbm.weights):
-            state = growth.add_idle_unit(state)
         self.n_iter_ = max(1, self.n_iter_)
-        self._finish(Grown(state, n_seen, rates), dtype, seed)
+        self._finish(state, seen, dtype, seed)
         return self
+
+    @property
+    def path_(self):
+        """Record of the growth, one entry a step: the same as ``history_``."""
+        check_is_fitted(self)
+        return self.history_
+
+    def _last_state(self, rows):
+        """Where the growth was left, or a start from a model that came otherwise."""
+        if self._training is not None:
+            return self._training
+        return self._start_from(self._training_rbm(), rows, self._seed)
 
     def _start(self, rows, seed):
         """The model to grow from."""
-        rates = rows.mean()
         if self.init is None:
-            rbm = solver.independent_units(solver.log_odds(rates, len(rows)))
+            base = solver.log_odds(rows.mean(), len(rows))
+            rbm = solver.independent_units(base)
         else:
             rbm = model_of_init(self.init, rows)
         if self.alpha == "count" and not solver.is_standard(rbm):
@@ -372,8 +377,11 @@ class FrankWolfeRBM(BaseRBM):
                 "alpha='count' goes on from a standard RBM; init has unit_weights_ "
                 "other than 1. Set alpha='learn' or a number."
             )
+        return self._start_from(rbm, rows, seed)
+
+    def _start_from(self, rbm, rows, seed):
         means = solver.hidden_means(rbm, rows.take(slice(_MONITORED_ROWS)))
-        return growth.init(rbm, self.n_chains, rates, means.mean(axis=0), seed)
+        return growth.init(rbm, self.n_chains, rows.mean(), means.mean(axis=0), seed)
 
     def _settings(self):
         return growth.Settings(
@@ -406,21 +414,20 @@ class FrankWolfeRBM(BaseRBM):
                 if not (self.warm_start and self.n_iter_ > first):
                     raise
                 return state, True
-            in_vain = 0 if self.path_["change"][-1] else in_vain + 1
+            in_vain = 0 if self.history_["change"][-1] else in_vain + 1
             if in_vain == self.n_iter_no_change or self._too_many_steps(first):
                 break
-            if self.early_stopping and risen(self.path_["gap"], self.max_gap):
+            if self.early_stopping and risen(self.history_["gap"], self.max_gap):
                 break
         self.n_iter_ = max(1, self.n_iter_)
         if not len(state.rbm.weights):
             warnings.warn(
-                "No hidden unit gained anything on held-out chains: the model is that "
-                "of independent features, with one idle unit. Reduce reg_lambda, or "
-                "increase n_chains and n_search_rows.",
+                "No hidden unit gained anything: the model is that of independent "
+                "features, with one idle unit. Change reg_lambda, or increase n_chains "
+                "and n_search_rows.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
-            state = growth.add_idle_unit(state)
         return state, False
 
     def _too_many_steps(self, first):
@@ -440,10 +447,7 @@ class FrankWolfeRBM(BaseRBM):
             record["validation_free_energy"] = energy
             record["gap"] = energy - record["free_energy"]
         record["seconds"] = time.perf_counter() - start
-        self.path_ = {
-            name: np.append(self.path_.get(name, ()), value)
-            for name, value in record.items()
-        }
+        self.history_ = append_record(self.history_, record)
         self.n_iter_ += 1
         if self.verbose:
             print(
@@ -462,26 +466,36 @@ class FrankWolfeRBM(BaseRBM):
 
     def _tune(self, train, validation, dtype, seed):
         """Hand the grown model to a clone of the fine-tuner."""
-        state = self._training.state
+        state = self._training
         rbm, chains = state.rbm, state.chains.states
         if self.fine_tune_norm is not None:
             some = train.take(slice(_MONITORED_ROWS))
             rbm = solver.shrink(rbm, self.fine_tune_norm, self.base_intercept_, some)
             chains = None
-        self.fine_tune_ = clone(self.fine_tune)
+        tuner = clone(self.fine_tune).set_params(binarize=self.binarize)
+        if hasattr(self, "feature_names_in_"):
+            tuner.feature_names_in_ = self.feature_names_in_
         # its steps count from one, as those of the growth did
         seed_of_its_own = np.random.SeedSequence((seed, 0x7E)).generate_state(1)[0]
-        self.fine_tune_._tune(
-            rbm, chains, train, validation, dtype, int(seed_of_its_own)
-        )
-        rbm = self.fine_tune_._training.state.rbm
+        try:
+            tuner._tune(rbm, chains, train, validation, dtype, int(seed_of_its_own))
+        except KeyboardInterrupt:
+            if not self.warm_start:
+                raise
+            # the grown model is stored, and is kept
+            raise checks.FitInterrupted from None
+        self.fine_tune_ = tuner
         # growing on by warm_start starts from the tuned model
-        state = state._replace(rbm=rbm)
-        self._finish(self._training._replace(state=state), dtype, seed)
+        self._finish(state._replace(rbm=tuner._training.rbm), self._seen, dtype, seed)
 
-    def _finish(self, grown, dtype, seed):
-        base = solver.log_odds(grown.rates, grown.n_seen)
-        self._store(grown.state.rbm, base, dtype, seed)
+    def _finish(self, state, seen, dtype, seed):
+        """Store the model; an estimator without units would have no features."""
+        rbm = state.rbm
+        self._store(
+            rbm if len(rbm.weights) else growth.idle_unit(rbm), seen, dtype, seed
+        )
+        self._training = state
+
+    def _store(self, rbm, seen, dtype, seed):
+        super()._store(rbm, seen, dtype, seed)
         self.alpha_ = float(self.unit_weights_.sum())
-        self.history_ = self.path_
-        self._training = grown

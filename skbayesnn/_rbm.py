@@ -1,6 +1,7 @@
 """What both RBM estimators share: everything that needs a fitted model only."""
 
 import copy
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import (
@@ -34,6 +35,20 @@ RBM_CONSTRAINTS = {
 }
 
 
+class Seen(NamedTuple):
+    """What is left of the training data."""
+
+    rates: np.ndarray
+    """(n_features,) share of ones, float64"""
+    n_samples: int
+
+    def add(self, rows):
+        """With more rows."""
+        n_samples = self.n_samples + len(rows)
+        share = len(rows) / n_samples
+        return Seen(self.rates + share * (rows.mean() - self.rates), n_samples)
+
+
 class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Binary restricted Boltzmann machine: inference and sampling.
 
@@ -55,9 +70,7 @@ class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         H : ndarray of shape (n_samples, n_components_), dtype of ``components_``
             E[h | v] of (2), times the unit's weight in a fractional RBM.
         """
-        rows = self._check_rows(X)
-        rbm = self._inference_rbm()
-        return np.concatenate([solver.hidden_means(rbm, V) for V in self._blocks(rows)])
+        return self._hidden_means(X)
 
     def staged_transform(self, X):
         """Yield the features of the first unit, of the first two, and so on.
@@ -72,7 +85,7 @@ class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         H : ndarray of shape (n_samples, k)
             The first k columns of ``transform(X)``, k = 1 to ``n_components_``.
         """
-        H = self.transform(X)
+        H = self._hidden_means(X)
         for k in range(1, self.n_components_ + 1):
             yield H[:, :k]
 
@@ -417,7 +430,7 @@ class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         other = copy.copy(self)
         other._training = None
         rbm = solver.select(self._training_rbm(), slice(k))
-        other._store(rbm, self.base_intercept_, self.components_.dtype, self._seed)
+        other._store(rbm, self._seen, self.components_.dtype, self._seed)
         return other
 
     def to_bernoulli_rbm(self):
@@ -471,36 +484,40 @@ class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Fitted, with the same units.
         """
         check_is_fitted(rbm)
-        other = cls(**{"n_components": len(rbm.components_), **params})
+        model = model_of_estimator(rbm, "rbm")
+        other = cls(**{"n_components": len(model.weights), **params})
         other._validate_params()
-        model = solver.make_rbm(
-            rbm.components_, rbm.intercept_hidden_, rbm.intercept_visible_
-        )
-        other.n_features_in_ = rbm.components_.shape[1]
+        other.n_features_in_ = model.weights.shape[1]
         if hasattr(rbm, "feature_names_in_"):
             other.feature_names_in_ = rbm.feature_names_in_
         seed = draw_seed(other.random_state)
         if X is None:
-            base = _base_of_samples(model, seed)
+            seen = _seen_in_samples(model, seed)
         else:
             rows = check_rows(other, X, reset=False)
-            base = solver.log_odds(rows.mean(), len(rows))
+            seen = Seen(rows.mean(), len(rows))
         other.n_iter_, other.history_, other._training = 1, {}, None
-        other._store(model, base, rbm.components_.dtype, seed)
+        other._store(model, seen, rbm.components_.dtype, seed)
         return other
 
     # -- for subclasses -------------------------------------------------------------
 
-    def _store(self, rbm, base, dtype, seed):
+    def _store(self, rbm, seen, dtype, seed):
         """Set the fitted attributes that both estimators share."""
         self.components_ = rbm.weights.astype(dtype)
         self.intercept_hidden_ = rbm.hidden.astype(dtype)
         self.intercept_visible_ = rbm.visible.astype(dtype)
         self.unit_weights_ = rbm.unit_weights.astype(dtype)
-        self.base_intercept_ = np.asarray(base, dtype=np.float64)
+        self.base_intercept_ = solver.log_odds(seen.rates, seen.n_samples)
         self.n_components_ = len(rbm.weights)
+        self._seen = seen
         self._seed = int(seed)
         self._estimates = {}
+
+    def _hidden_means(self, X):
+        rows = self._check_rows(X)
+        rbm = self._inference_rbm()
+        return np.concatenate([solver.hidden_means(rbm, V) for V in self._blocks(rows)])
 
     @property
     def _n_features_out(self):
@@ -604,8 +621,34 @@ def draw_seed(random_state):
     return int(check_random_state(random_state).randint(_MAX_SEED))
 
 
-def _base_of_samples(rbm, seed):
+def _seen_in_samples(rbm, seed):
     """Base rates from long chains of the model."""
     chains = solver.start_chains(rbm, 500, seed)
     chains, _ = solver.gibbs(rbm, chains, 500)
-    return solver.log_odds(chains.states.mean(axis=0), len(chains.states))
+    return Seen(chains.states.mean(axis=0, dtype=np.float64), len(chains.states))
+
+
+def model_of_estimator(estimator, name):
+    """The RBM in a fitted estimator, ours or scikit-learn's."""
+    names = ("components_", "intercept_hidden_", "intercept_visible_")
+    missing = [attribute for attribute in names if not hasattr(estimator, attribute)]
+    if missing:
+        raise TypeError(
+            f"{name} must be an RBM estimator, which has components_, "
+            "intercept_hidden_ and intercept_visible_ once it is fitted; got "
+            f"{estimator!r} without {', '.join(missing)}."
+        )
+    arrays = [getattr(estimator, attribute) for attribute in names]
+    return solver.make_rbm(*arrays, getattr(estimator, "unit_weights_", None))
+
+
+def append_record(history, record):
+    """``history`` with one more entry; NaN where a column starts late, or ends."""
+    n_before = max((len(values) for values in history.values()), default=0)
+    names = {**history, **record}
+    return {
+        name: np.append(
+            history.get(name, np.full(n_before, np.nan)), record.get(name, np.nan)
+        )
+        for name in names
+    }

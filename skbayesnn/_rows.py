@@ -74,8 +74,9 @@ def _check_range(X, threshold):
     values = X.data if sp.issparse(X) else X
     if values.dtype == bool or not values.size:
         return
-    low, high = np.nanmin(values), np.nanmax(values)
-    if low >= 0 and high <= 1:
+    # a minimum that leaves NaN out, without a warning where there is nothing else
+    low, high = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
+    if not (low < 0 or high > 1):
         return
     if threshold is None:
         raise ValueError(

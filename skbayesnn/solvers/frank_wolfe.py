@@ -30,6 +30,8 @@ from scipy.special import expit, log_expit, logsumexp
 # Points from which a search may start, and the norm of their weights.
 _N_STARTS = 8
 _START_NORM = 2.0
+# Without a penalty the linearised objective has no maximum.
+_MAX_WEIGHT = 100.0
 
 
 class Samples(NamedTuple):
@@ -113,8 +115,8 @@ def removal_gains(rbm, data, model):
 def penalty(objective, unit):
     """c lambda / 2 |w, b|^2."""
     strength = objective.unit_weight * objective.reg_lambda
-    square = float(unit.weights @ unit.weights) + float(unit.bias) ** 2
-    return 0.5 * strength * square
+    square = np.square(unit.weights, dtype=np.float64).sum() + float(unit.bias) ** 2
+    return 0.5 * strength * float(square)
 
 
 def penalties(objective, rbm):
@@ -141,8 +143,8 @@ def search(objective, samples, start, max_iter, tol):
         start,
         jac=True,
         method="L-BFGS-B",
-        # a mean of the unit's states; beyond, s fits the noise of the samples
-        bounds=[(None, None)] * (len(start) - 1) + [(0.0, 1.0)],
+        # s is a mean of the unit's states; beyond, it fits the noise of the samples
+        bounds=[(-_MAX_WEIGHT, _MAX_WEIGHT)] * (len(start) - 1) + [(0.0, 1.0)],
         options={"maxiter": max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 10},
     )
     w, _ = _into_ball(result.x[:-1], objective.radius)
