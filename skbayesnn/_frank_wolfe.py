@@ -87,16 +87,18 @@ class FrankWolfeRBM(BaseRBM):
         the base rates.
     fine_tune : None or ContrastiveDivergenceRBM, default=None
         Trains the grown model further; a clone of it does, with this ``init``.
-    fine_tune_norm : float or None, default=0.5
-        Before fine-tuning, the units' inputs are scaled down so that no unit has
-        weights of a larger norm. Grown units are near saturation, above all the first
-        ones, which hold what the many then could share: from small weights in their
-        directions, fine-tuning ends at a better likelihood. None leaves them.
+    fine_tune_norm : float or None, default=None
+        Scale the units' inputs down before fine-tuning, so that no unit has weights of
+        a larger norm; 0.5 is a good value. Grown units are near saturation, above all
+        the first ones, which hold what the many then could share: from small weights
+        in their directions, a fine-tuning as long as a training from random weights
+        ends at a better likelihood, a short one at a worse. None starts from the grown
+        model as it is.
     binarize : float or None, default=0.5
         Threshold above which a value is 1. With None, values are probabilities.
     tol : float, default=0.0
         A unit must gain more, in nats a sample.
-    n_iter_no_change : int, default=5
+    n_iter_no_change : int, default=10
         Growth ends after so many searches in turn that find no such unit.
     early_stopping : bool, default=False
         Whether to hold rows out, and stop when the gap between the average
@@ -224,10 +226,10 @@ class FrankWolfeRBM(BaseRBM):
         learning_rate=0.2,
         init=None,
         fine_tune=None,
-        fine_tune_norm=0.5,
+        fine_tune_norm=None,
         binarize=0.5,
         tol=0.0,
-        n_iter_no_change=5,
+        n_iter_no_change=10,
         early_stopping=False,
         validation_fraction=0.1,
         max_gap=10.0,

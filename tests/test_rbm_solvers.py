@@ -1236,12 +1236,9 @@ def test_no_unit_is_added_that_gains_too_little():
 
 def test_an_idle_unit_changes_no_probability():
     state, _ = grow(SETTINGS, blocks_data(), 1)
-    more = growth.add_idle_unit(state)
-    assert more.alpha == state.alpha + 1.0
-    assert (
-        len(more.hidden_offset) == len(more.rbm.weights) == len(state.rbm.weights) + 1
-    )
-    before, after = (naive.rbm_distribution(twin(one.rbm))[1] for one in (state, more))
+    more = growth.idle_unit(state.rbm)
+    assert len(more.weights) == len(state.rbm.weights) + 1
+    before, after = (naive.rbm_distribution(twin(rbm))[1] for rbm in (state.rbm, more))
     assert_allclose(after, before, rtol=1e-12)
 
 

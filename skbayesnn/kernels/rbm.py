@@ -240,10 +240,15 @@ def add_update(values, velocity, gradient, rate, momentum, shrink):
     """Momentum step in one pass over memory, all three (n_rows, n_columns).
 
     ``velocity`` becomes momentum velocity + rate (gradient - shrink values), and is
-    added to ``values``.
+    added to ``values``. Without momentum it is left alone, which saves memory traffic.
     """
     rate, momentum = np.float32(rate), np.float32(momentum)
     shrink = np.float32(shrink)
+    if momentum == np.float32(0.0):
+        for i in range(values.shape[0]):
+            for j in range(values.shape[1]):
+                values[i, j] += rate * (gradient[i, j] - shrink * values[i, j])
+        return
     for i in range(values.shape[0]):
         for j in range(values.shape[1]):
             change = rate * (gradient[i, j] - shrink * values[i, j])

@@ -17,6 +17,9 @@ from . import rbm as solver
 
 # Shares of the searched unit that are tried on the held-out chains.
 _SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625)
+# Held-out chains that must count after reweighting to the model with the unit: where a
+# few carry all the weight, the others say nothing about it.
+_MIN_EFFECTIVE_SHARE = 0.05
 # A learned temperature moves by at most this share in a step.
 _MAX_ALPHA_CHANGE = 0.2
 # Relative change of the objective at which a search ends.
@@ -274,15 +277,20 @@ def _guard(settings, objective, samples, unit):
     then is better, or none. The linearised objective enters as it is (Algorithm 1).
     """
     shares = _SHARES if settings.objective == "likelihood" else (1.0,)
+    least = _MIN_EFFECTIVE_SHARE * len(samples.model)
     tried = []
     for share in shares:
         candidate = unit._replace(
             weights=np.float32(share) * unit.weights, bias=share * unit.bias
         )
         value, size = fw.gain(objective, samples, candidate)
-        tried.append((value, candidate, size))
-    value, unit, size = max(tried, key=lambda one: one[0])
-    return unit, value, size
+        tried.append((size >= least, value, candidate, size))
+    if not any(believable for believable, *_ in tried):
+        # the smallest share, which is nearest to be believed
+        tried = tried[-1:]
+    _, value, unit, size = max(tried, key=lambda one: one[:2])
+    believable = size >= least or settings.objective == "linearized"
+    return unit, (value if believable else min(value, 0.0)), size
 
 
 def _is_worth(settings, unit, gain):
