@@ -22,7 +22,7 @@ from .solvers import rbm as solver
 # Training rows whose free energy is compared with that of the validation rows.
 _MAX_MONITORED = 5000
 # Rows from which the first offset of the hidden units is computed.
-_MAX_OFFSET_ROWS = 1000
+_MAX_OFFSET_ROWS = 200
 _INITIAL_SCALE = 0.01
 
 
@@ -359,7 +359,8 @@ def start_model(init, n_components, rows, seed):
     """The RBM that training starts from."""
     if isinstance(init, str):
         rng = np.random.default_rng((seed, 0x1217))
-        weights = rng.normal(0.0, _INITIAL_SCALE, (n_components, rows.n_features))
+        shape = n_components, rows.n_features
+        weights = _INITIAL_SCALE * rng.standard_normal(shape, dtype=np.float32)
         base = solver.log_odds(rows.mean(), len(rows))
         return solver.make_rbm(weights, np.zeros(n_components), base)
     if isinstance(init, tuple | list):

@@ -77,7 +77,7 @@ class FrankWolfeRBM(BaseRBM):
         0 is Algorithm 1.
     batch_size : int, default=100
         Rows of a corrective step's mini-batch.
-    learning_rate : float, default=0.2
+    learning_rate : float, default=0.1
         Step size of bias steps, and of the first corrective step after each unit; that
         of the last is near 0.
     init : None or RBM estimator, default=None
@@ -223,7 +223,7 @@ class FrankWolfeRBM(BaseRBM):
         n_bias_steps=1,
         n_corrective_steps=100,
         batch_size=100,
-        learning_rate=0.2,
+        learning_rate=0.1,
         init=None,
         fine_tune=None,
         fine_tune_norm=None,

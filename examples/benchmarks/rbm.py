@@ -4,7 +4,7 @@
 
 Binary data (MNIST above 127), 100 hidden units, average test log-likelihoods in nats
 by annealed importance sampling from the base rates. Learning rates are chosen on
-validation data, with a seed that is not reported; the test data are read once for each
+validation data, with seeds that are not reported; the test data are read once for each
 number. Frank-Wolfe with fine-tuning and persistent contrastive divergence from random
 weights get the same wall time. ``--parts`` runs some of: epoch, growth, literal,
 corrective, tuned; their values replace those in an output file that exists.
@@ -26,7 +26,7 @@ from skbayesnn.datasets import fetch_caltech101_silhouettes, fetch_mnist
 
 N_UNITS = 100
 SEEDS = range(3)
-SELECTION_SEED = 1000
+SELECTION_SEEDS = (1000, 1001)
 PAPER_LAMBDAS = (1.0, 0.5, 0.1, 0.05, 0.01)
 LEARNING_RATES = (0.1, 0.2, 0.3)
 # Epochs of the fine-tuning; the other fit gets epochs for the same time.
@@ -150,7 +150,7 @@ def corrective(name):
             N_UNITS,
             n_corrective_steps=steps,
             n_bias_steps=1 if steps else 10,
-            random_state=SELECTION_SEED,
+            random_state=SELECTION_SEEDS[0],
         )
         seconds = timed_fit(model, train)
         runs.append(
@@ -172,6 +172,7 @@ def grown_and_tuned(name, learning_rate, seed):
         N_UNITS,
         n_corrective_steps=3,
         n_gibbs_steps=2,
+        learning_rate=0.2,
         fine_tune=tune,
         fine_tune_norm=0.5,
         random_state=seed,
@@ -215,15 +216,22 @@ def tuned(name):
 
 
 def choose_rates(name, train, validation):
-    """The learning rate of each that is best on the validation rows."""
+    """The learning rate of each that is best on the validation rows, over two seeds."""
     scores = {"frank_wolfe": [], "random": []}
     for rate in LEARNING_RATES:
-        grown = grown_and_tuned(name, rate, SELECTION_SEED)
-        seconds = timed_fit(grown, train)
-        scores["frank_wolfe"].append(validate(grown, validation))
-        random = from_random(train, rate, seconds, SELECTION_SEED).fit(train)
-        scores["random"].append(validate(random, validation))
-    best = {key: LEARNING_RATES[int(np.argmax(v))] for key, v in scores.items()}
+        values = {kind: [] for kind in scores}
+        for seed in SELECTION_SEEDS:
+            grown = grown_and_tuned(name, rate, seed)
+            seconds = timed_fit(grown, train)
+            values["frank_wolfe"].append(validate(grown, validation))
+            random = from_random(train, rate, seconds, seed).fit(train)
+            values["random"].append(validate(random, validation))
+        for kind, of_seeds in values.items():
+            scores[kind].append(of_seeds)
+    best = {
+        kind: LEARNING_RATES[int(np.argmax(np.mean(of_rates, axis=1)))]
+        for kind, of_rates in scores.items()
+    }
     return best | {"validation": scores, "rates": LEARNING_RATES}
 
 
@@ -269,7 +277,10 @@ def print_tables(results):
                     f"nats in {run['seconds']:.1f} s"
                 )
         elif key.startswith("tuned"):
-            print(f"{key}: learning rates {part['learning_rates']}")
+            chosen = part["learning_rates"]
+            print(
+                f"{key}: learning rates {chosen['frank_wolfe']} and {chosen['random']}"
+            )
             for kind in ("frank_wolfe", "random"):
                 likelihoods = [run[kind]["log_likelihood"] for run in part["runs"]]
                 seconds = [run[kind]["seconds"] for run in part["runs"]]
