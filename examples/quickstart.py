@@ -168,7 +168,8 @@ def learn_digits():
     accuracy and 0.2 nats of its likelihood. Searched were
 
     - FrankWolfeRBM, at most 100 units: reg_lambda 0.01, 0.003, 0.001; an end of growth
-      after 5 or 20 searches in vain; fine-tuning over 200 or 400 epochs, or none.
+      after 5 or 20 searches in vain; fine-tuning over 200 or 400 epochs, or none, from
+      the grown weights or from smaller ones.
     - BernoulliRBM, 100 or 200 units: a learning rate of 0.1, 0.03 or 0.01 over 30, 100
       or 200 epochs, not in every combination; for either kind of pixels, and for the
       likelihood.
@@ -188,6 +189,7 @@ def learn_digits():
         reg_lambda=0.003,
         n_iter_no_change=20,
         fine_tune=ContrastiveDivergenceRBM(max_iter=200, batch_size=50),
+        fine_tune_norm=0.5,
         random_state=0,
     )
     print(f"\nLogistic regression on digits, {len(y_train)} training images:")

@@ -103,10 +103,11 @@ class FrankWolfeRBM(BaseRBM):
     early_stopping : bool, default=False
         Whether to hold rows out, and stop when the gap between the average
         log-likelihoods of training rows and theirs has risen by more than ``max_gap``.
-        The partition function cancels from it.
+        The partition function cancels from it. Without it, growth mostly goes on to
+        ``n_components``: corrective steps fit the rows on which units are checked.
     validation_fraction : float, default=0.1
         Share of the rows to hold out, unless ``fit`` gets validation data.
-    max_gap : float, default=10.0
+    max_gap : float, default=2.0
         Largest rise of the gap above its lowest value, in nats a sample.
     warm_start : bool, default=False
         Go on from the previous fit, up to a raised ``n_components``. A fit that Ctrl-C
@@ -232,7 +233,7 @@ class FrankWolfeRBM(BaseRBM):
         n_iter_no_change=10,
         early_stopping=False,
         validation_fraction=0.1,
-        max_gap=10.0,
+        max_gap=2.0,
         warm_start=False,
         random_state=None,
         verbose=False,
