@@ -1342,7 +1342,7 @@ def test_divergence_of_a_first_fit(cls):
 
 
 @pytest.mark.parametrize(
-    "n_rows, n_passes, rate", [(1, 2, 0.1), (7, 8, 0.3), (300, 20, 0.3)]
+    "n_rows, n_passes, rate", [(1, 4, 0.1), (7, 8, 0.3), (300, 20, 0.3)]
 )
 def test_partial_fit_learns(n_rows, n_passes, rate):
     X = digits()
