@@ -1,0 +1,118 @@
+"""What the displays share: colours, and panels in a new figure or in given axes."""
+
+import numpy as np
+
+# The palette of Okabe and Ito, which the colour-blind can tell apart.
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+VERMILION = "#D55E00"
+PURPLE = "#CC79A7"
+SKY = "#56B4E9"
+MAX_COLUMNS = 4
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+INK = "#222222"
+MUTED = "#8C8C8C"
+EMPTY = "#E4E4E4"
+
+
+def check_matplotlib(caller):
+    """Say how to install matplotlib where it is missing."""
+    try:
+        import matplotlib.pyplot  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} requires matplotlib: pip install skbayesnn[plot]"
+        ) from error
+
+
+def make_panels(ax, n_rows, n_columns, size, *, share="none", height_ratios=None):
+    """A figure and (n_rows, n_columns) axes: new, inside ``ax``, or those given.
+
+    ``size`` is that of a new figure, in inches; ``share`` is "none", or "x" for one
+    horizontal axis.
+    """
+    shape = (n_rows, n_columns)
+    if ax is not None and not hasattr(ax, "get_subplotspec"):
+        axes = np.asarray(ax, dtype=object)
+        if axes.size != n_rows * n_columns:
+            raise ValueError(
+                f"ax must be one Axes, or hold {n_rows * n_columns} of them, shape "
+                f"{shape}; got {axes.size}."
+            )
+        return axes.flat[0].figure, axes.reshape(shape)
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=size, layout="constrained")
+        grid = figure.add_gridspec(n_rows, n_columns, height_ratios=height_ratios)
+    elif n_rows * n_columns == 1:
+        return ax.figure, np.array([[ax]], dtype=object)
+    else:
+        figure, grid = ax.figure, _subdivide(ax, n_rows, n_columns, height_ratios)
+    axes = np.empty(shape, dtype=object)
+    for row, column in np.ndindex(*shape):
+        first = axes[0, column] if share == "x" and row else None
+        axes[row, column] = figure.add_subplot(grid[row, column], sharex=first)
+        if share == "x" and row < n_rows - 1:
+            axes[row, column].tick_params(labelbottom=False)
+    return figure, axes
+
+
+def make_wrapped_panels(ax, n_groups, n_panels, size):
+    """A figure, its axes, and the axes of each group, wrapped into rows.
+
+    ``size`` is that of one panel in a new figure. The places that stay empty at the end
+    of a group hold None.
+    """
+    given = ax is not None and not hasattr(ax, "get_subplotspec")
+    n_columns = n_panels if given else min(n_panels, MAX_COLUMNS)
+    n_rows = -(-n_panels // n_columns)
+    n_all = n_groups * n_rows
+    figure_size = (0.9 + size[0] * n_columns, 0.4 + size[1] * n_all)
+    figure, axes = make_panels(ax, n_all, n_columns, figure_size)
+    groups = axes.reshape(n_groups, n_rows * n_columns)
+    for panel in groups[:, n_panels:].flat:
+        panel.remove()
+    groups[:, n_panels:] = None
+    return figure, axes, groups[:, :n_panels]
+
+
+def _subdivide(ax, n_rows, n_columns, height_ratios):
+    from matplotlib.gridspec import GridSpecFromSubplotSpec
+
+    spec = ax.get_subplotspec()
+    if spec is None:
+        raise ValueError(
+            "ax must be part of a grid, as those of plt.subplots are, to be divided "
+            f"into {n_rows} x {n_columns} panels; pass an array of axes instead."
+        )
+    ax.set_axis_off()
+    # room for titles and labels where no layout engine makes it
+    return GridSpecFromSubplotSpec(
+        n_rows,
+        n_columns,
+        subplot_spec=spec,
+        height_ratios=height_ratios,
+        hspace=0.45,
+        wspace=0.3,
+    )
+
+
+def choose_outputs(output, n_outputs):
+    """Numbers of the outputs to draw: all of them, or the one asked for."""
+    if output is None:
+        return list(range(n_outputs))
+    if output not in range(n_outputs):
+        raise ValueError(
+            f"output must be None or a number from 0 to {n_outputs - 1}; "
+            f"got {output!r}."
+        )
+    return [int(output)]
+
+
+def tidy(axes):
+    """Frames and ticks that leave the stage to the data."""
+    for panel in np.ravel(axes):
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize=9)

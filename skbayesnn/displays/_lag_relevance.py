@@ -1,0 +1,168 @@
+"""How much each lag of each signal matters to a lagged model."""
+
+import re
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._figure import CYCLE, INK, MUTED, check_matplotlib, make_wrapped_panels, tidy
+from ._records import final_model
+
+NAME = re.compile(r"(?P<signal>.*)\(t(?:-(?P<lag>\d+))?\)", re.DOTALL)
+
+
+class LagRelevanceDisplay:
+    """Relevance of the lagged regressors, one panel a signal.
+
+    Use :meth:`from_estimator` to make one.
+
+    Parameters
+    ----------
+    signals : list of str of length n_regressors
+        Signal of each regressor, such as "y".
+    lags : ndarray of shape (n_regressors,)
+        How many rows back.
+    relevance : ndarray of shape (n_regressors,)
+        Root mean squared derivative of the scaled output, 0 if pruned.
+
+    Attributes
+    ----------
+    signal_names : list of str
+        The signals, one a panel, in the order of the regressors.
+    pruned : ndarray of bool of shape (n_regressors,)
+        Regressors without any influence.
+    figure_ : matplotlib Figure
+        Figure with the picture, set by ``plot``.
+    axes_ : ndarray of matplotlib Axes, shape (n_rows, n_columns)
+        A panel a signal, row after row; None beyond the last.
+    ax_ : matplotlib Axes
+        The first of them.
+
+    See Also
+    --------
+    SparsityDisplay : What survived, layer by layer.
+
+    Examples
+    --------
+    >>> from skbayesnn import SparseBayesNARXRegressor
+    >>> from skbayesnn.datasets import make_cascaded_tanks
+    >>> from skbayesnn.displays import LagRelevanceDisplay
+    >>> u, y = make_cascaded_tanks(200, return_X_y=True, random_state=0)
+    >>> model = SparseBayesNARXRegressor(hidden_layer_sizes=(), random_state=0)
+    >>> display = LagRelevanceDisplay.from_estimator(model.fit(u, y))
+    >>> display.signals, display.lags
+    (['x0', 'x0', 'x0', 'y', 'y'], array([0, 1, 2, 1, 2]))
+    """
+
+    def __init__(self, signals, lags, relevance):
+        self.signals = signals
+        self.lags = lags
+        self.relevance = relevance
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+        """Take the relevance from a fitted estimator, and plot it.
+
+        Parameters
+        ----------
+        estimator : fitted lagged regressor, or Pipeline that ends in one
+            A model, or committee, with ``lag_relevance_``.
+        ax : matplotlib Axes or array of Axes, default=None
+            Where to draw, see :meth:`plot`.
+        **kwargs : dict
+            Passed on to :meth:`plot`.
+
+        Returns
+        -------
+        display : LagRelevanceDisplay
+            With the numbers and the picture.
+
+        Raises
+        ------
+        ValueError
+            For a model without lags.
+        ImportError
+            Without matplotlib.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator)
+        model = final_model(estimator)
+        relevance = getattr(model, "lag_relevance_", None)
+        if relevance is None:
+            raise ValueError(
+                f"{type(model).__name__} has no lag_relevance_: only lagged models do."
+            )
+        found = [NAME.fullmatch(name) for name in relevance]
+        return cls(
+            [match["signal"] for match in found],
+            np.array([int(match["lag"] or 0) for match in found]),
+            np.array(list(relevance.values()), dtype=np.float64),
+        ).plot(ax, **kwargs)
+
+    @property
+    def signal_names(self):
+        """The signals in the order of the regressors."""
+        return list(dict.fromkeys(self.signals))
+
+    @property
+    def pruned(self):
+        """Regressors without any influence."""
+        return self.relevance == 0.0
+
+    def plot(self, ax=None):
+        """Draw a panel of bars for each signal; a cross is a pruned lag.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of Axes, default=None
+            One Axes is divided, an array with as many as there are signals is drawn
+            into, None makes a new figure.
+
+        Returns
+        -------
+        self : LagRelevanceDisplay
+            The display.
+
+        Raises
+        ------
+        ValueError
+            For arrays of axes of another size.
+        ImportError
+            Without matplotlib.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        names = self.signal_names
+        self.figure_, self.axes_, (panels,) = make_wrapped_panels(
+            ax, 1, len(names), (2.7, 2.5)
+        )
+        self.ax_ = self.axes_[0, 0]
+        for k, (panel, name) in enumerate(zip(panels, names, strict=True)):
+            self._draw_signal(panel, name, CYCLE[k % len(CYCLE)])
+            if k % self.axes_.shape[1] == 0:
+                panel.set_ylabel("relevance")
+        tidy(panels)
+        return self
+
+    def _draw_signal(self, panel, name, color):
+        of_signal = np.array([signal == name for signal in self.signals])
+        kept, pruned = of_signal & ~self.pruned, of_signal & self.pruned
+        panel.bar(self.lags[kept], self.relevance[kept], width=0.7, color=color)
+        panel.plot(
+            self.lags[pruned],
+            np.zeros(pruned.sum()),
+            "x",
+            color=INK,
+            markersize=7,
+            markeredgewidth=1.6,
+            clip_on=False,
+            zorder=3,
+        )
+        panel.axhline(0.0, color=MUTED, linewidth=0.8)
+        # one scale for all: panels are there to be compared
+        largest = np.nanmax(self.relevance, initial=0.0)
+        panel.set_ylim(0.0, 1.08 * largest if largest > 0 else 1.0)
+        panel.set_xlim(self.lags.min() - 0.7, self.lags.max() + 0.7)
+        panel.xaxis.get_major_locator().set_params(integer=True)
+        panel.set_xlabel("lag (rows)")
+        note = f"  ({pruned.sum()} of {of_signal.sum()} pruned: ×)" * bool(pruned.any())
+        panel.set_title(name + note, fontsize=10)
