@@ -4,6 +4,7 @@ from ._contrastive import ContrastiveDivergenceRBM
 from ._frank_wolfe import FrankWolfeRBM
 from ._mlp import SparseBayesMLPRegressor
 from ._narx import SparseBayesNARXRegressor
+from ._narx_cv import SparseBayesNARXRegressorCV
 
 __version__ = "0.1.0"
 
@@ -12,5 +13,6 @@ __all__ = [
     "FrankWolfeRBM",
     "SparseBayesMLPRegressor",
     "SparseBayesNARXRegressor",
+    "SparseBayesNARXRegressorCV",
     "__version__",
 ]

@@ -1,27 +1,19 @@
 """What the static and the dynamic regressor share: parameters, restarts, results."""
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from . import _restarts as restarts
 from . import _validation as checks
 from ._posterior import FittedNetwork, Scaling
 from .solvers import evidence, sparse_bayes
-from .solvers.curvature import Data, Diagonal, diagonal_of, posterior_covariance
-from .solvers.network import (
-    Network,
-    bias_mask,
-    count_parameters,
-    expand,
-    init_network,
-    prune,
-    split_layers,
-)
+from .solvers.curvature import Diagonal, diagonal_of, posterior_covariance
+from .solvers.data import Data
+from .solvers.network import bias_mask, count_parameters, expand
 
 # Beyond this many unknowns a dense solve is slower than a backward pass by far, and
 # its matrix no longer small beside the data.
@@ -32,65 +24,44 @@ DUAL_BYTES = 2**30
 DEFAULT_ITERATIONS = {"lm": 3, "lbfgs": 50, "adam": 20}
 
 
-class _Start(NamedTuple):
-    """Where a fit begins; also what ``warm_start`` keeps of the one before."""
-
-    network: Network
-    prior: evidence.Prior
-    noise: float | None
-    scaling: Scaling
-    groups: tuple
-
-
-class _Run(NamedTuple):
-    """One finished (or interrupted) restart."""
-
-    state: sparse_bayes.State
-    history: list
-    interrupted: bool
-
-
-class _Problem(NamedTuple):
-    """Scaled data and settings: all that a restart needs besides its seed."""
-
-    data: Data
-    settings: sparse_bayes.Settings
-    groups: tuple
-    sizes: tuple
-    activation: str
-    constant_inputs: np.ndarray
-    constant_output: bool
-    max_cycles: int
-    verbose: int
-
-
 class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Parameters and fitting shared by the static and the dynamic regressor."""
 
     _parameter_constraints: dict = checks.MODEL_CONSTRAINTS
 
-    def _fit_network(self, X, Y, rank=None):
+    def _fit_network(self, X, Y, rank=None, stages=None):
         """Learn the network that maps ``X`` (n, n_inputs) to ``Y`` (n, n_outputs).
 
         Both finite float64. Sets the fitted attributes that both regressors share.
-        ``rank(model)`` gives a restart's error; the objective does by default.
+        ``rank(model, run)`` gives a restart's error; the objective does by default.
+        ``stages(data, scaling)`` gives the errors that are squared, one kind after the
+        other; those of ``X`` and ``Y`` by default.
         """
         previous = getattr(self, "_start", None) if self.warm_start else None
         scaling = previous.scaling if previous else self._scale(X, Y)
-        problem = self._pose(X, Y, scaling)
+        problem = self._pose(X, Y, scaling, stages)
         if previous:
             _check_continuation(previous, problem)
-        run = self._best_run(problem, previous, scaling, rank)
-        self._store(run, problem, scaling, X)
-        if run.interrupted:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seeds = np.random.SeedSequence(seed).spawn(1 if previous else self._n_starts())
+        runs, interrupted = restarts.run_restarts(
+            problem, previous, seeds, self.n_jobs, self.warm_start
+        )
+        errors = [_rank(run, problem, scaling, rank) for run in runs]
+        order = np.argsort(errors, kind="stable")
+        runs = [runs[k] for k in order]
+        self._store(runs[0], problem, scaling, X)
+        self._store_others(runs, problem, scaling, X)
+        if interrupted:
             raise checks.FitInterrupted
-        if not sparse_bayes.converged(run.state):
-            warnings.warn(
-                f"The objective was still falling after max_cycles={self.max_cycles} "
-                "cycles. Increase max_cycles or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        if not restarts.finished(problem, runs[0]):
+            _warn_unfinished(runs[0], self.max_cycles)
+
+    def _n_starts(self):
+        return self.n_restarts
+
+    def _store_others(self, runs, problem, scaling, X):
+        """What a subclass does with the restarts, the best first."""
 
     def _scale(self, X, Y):
         n_inputs, n_outputs = X.shape[1], Y.shape[1]
@@ -103,10 +74,11 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         return Scaling(X.mean(axis=0), _spread(X), Y.mean(axis=0), _spread(Y))
 
-    def _pose(self, X, Y, scaling):
+    def _pose(self, X, Y, scaling, stages):
         """Check the parameters against the data, and scale the data."""
         hidden = checks.check_hidden_layer_sizes(self.hidden_layer_sizes)
         sizes = (X.shape[1], *hidden, Y.shape[1])
+        skip = bool(getattr(self, "skip_connection", False) and hidden)
         noise = checks.check_noise_variance(self.noise_variance, Y.shape[1])
         weights = np.ones(Y.shape[1])
         if not isinstance(noise, str):
@@ -114,12 +86,16 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             noise = float(relative.mean())
             weights = np.sqrt(noise / relative)
         settings = sparse_bayes.Settings(
-            reg_lambda=checks.check_reg_lambda(self.reg_lambda, len(sizes) - 1),
+            reg_lambda=checks.check_reg_lambda(
+                self._reg_lambda(), len(sizes) - 1, skip
+            ),
             reweight=self.reweight,
             kappa_variance=float(self.kappa_variance),
             kappa_weight=float(self.kappa_weight),
             noise_variance=noise,
-            curvature=_choose_curvature(self.curvature, self.solver, sizes, Y.size),
+            curvature=_choose_curvature(
+                self.curvature, self.solver, count_parameters(sizes, skip), Y.size
+            ),
             solver=self.solver,
             max_iter=(
                 DEFAULT_ITERATIONS[self.solver]
@@ -137,11 +113,13 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        return _Problem(
-            data=Data(XT, YT, weights),
+        data = Data(XT, YT, weights)
+        return restarts.Problem(
+            stages=stages(data, scaling) if stages else (restarts.Stage(data, 1.0),),
             settings=settings,
-            groups=checks.check_groups(self.groups),
+            groups=checks.check_groups(self._groups()),
             sizes=sizes,
+            skip=skip,
             activation=self.activation,
             constant_inputs=_is_constant(X),
             constant_output=bool(constant_output),
@@ -149,69 +127,64 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             verbose=int(self.verbose),
         )
 
-    def _best_run(self, problem, previous, scaling, rank):
-        """The restart that ranks first.
+    def _groups(self):
+        return self.groups
 
-        Each has its own stream of random numbers, so neither ``n_jobs`` nor the order
-        in which they finish changes the choice.
-        """
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        n_restarts = 1 if previous else self.n_restarts
-        seeds = np.random.SeedSequence(seed).spawn(n_restarts)
-        runs = []
-        jobs = (delayed(_run)(problem, seed, previous) for seed in seeds)
-        try:
-            for run in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
-                runs.append(run)
-                if run.interrupted:
-                    break
-        except KeyboardInterrupt:
-            if not (self.warm_start and runs):
-                raise
-            runs[-1] = runs[-1]._replace(interrupted=True)
-        best = min(runs, key=lambda run: _rank(run, problem, scaling, rank))
-        interrupted = any(run.interrupted for run in runs)
-        if interrupted and not self.warm_start:
-            raise KeyboardInterrupt
-        return best._replace(interrupted=interrupted)
+    def _reg_lambda(self):
+        return self.reg_lambda
 
     def _store(self, run, problem, scaling, X):
         state, network = run.state, run.state.network
         covariance = _covariance(problem.settings, state)
         noise_std = _noise_std(problem, state)
         self._model = FittedNetwork(network, scaling, covariance, noise_std)
-        self._start = _Start(network, state.prior, state.noise, scaling, problem.groups)
-        self.coefs_, self.intercepts_ = expand(network, network.theta)
-        weights = network.keep & ~bias_mask(network.sizes)
-        self.masks_, _ = expand(network, weights, fill=False)
-        variance = evidence.parameter_variance(state.prior)
-        self.prior_variance_, _ = expand(network, np.where(weights, variance, 0.0))
+        self._start = restarts.Start(
+            network, state.prior, state.noise, scaling, problem.groups
+        )
+        self._store_layers(state)
         noise_variance = (noise_std * scaling.y_scale) ** 2
         single = len(noise_variance) == 1
         self.noise_variance_ = float(noise_variance[0]) if single else noise_variance
         self.posterior_covariance_ = covariance
-        self.history_ = _history(run.history, problem, scaling)
-        change_of_units = len(X) * float(np.log(scaling.y_scale).sum())
+        self.history_ = _history(run.history, scaling)
+        change_of_units = float(state.data.counts @ np.log(scaling.y_scale))
         self.log_marginal_likelihood_ = (
             sparse_bayes.log_marginal_likelihood(problem.settings, state)
             - change_of_units
         )
+        self._n_observations = state.data.n_observations
         self.n_cycles_ = len(run.history)
         self.n_iter_ = max(1, int(self.history_["n_iter"].sum()))
         self.n_outputs_ = len(noise_std)
         self.feature_relevance_ = self._model.sensitivity(X)
 
+    def _store_layers(self, state):
+        """Weights, masks and prior variances in the shapes of the full network."""
+        network = state.network
+        weights = network.keep & ~bias_mask(network)
+        variance = evidence.parameter_variance(state.prior)
+        self.coefs_, self.intercepts_ = expand(network, network.theta)
+        self.masks_, _ = expand(network, weights, fill=False)
+        self.prior_variance_, _ = expand(network, np.where(weights, variance, 0.0))
+        if network.skip:
+            del self.intercepts_[-1]
+            self.skip_coef_ = self.coefs_.pop()
+            self.skip_mask_ = self.masks_.pop()
+            self.skip_prior_variance_ = self.prior_variance_.pop()
+
 
 def _check_continuation(previous, problem):
     """Refuse a warm start that would not be the same model."""
-    before = (previous.network.full_sizes, previous.groups)
-    now = (problem.sizes, problem.groups)
+    network = previous.network
+    before = (network.full_sizes, previous.groups, network.skip)
+    now = (problem.sizes, problem.groups, problem.skip)
     if before != now:
         raise ValueError(
             "warm_start=True goes on from the network of the previous fit, with layers "
-            f"of {before[0]} units and groups={before[1]}; this fit needs {now[0]} and "
-            f"{now[1]}. Keep hidden_layer_sizes, groups and the number of inputs and "
-            "outputs, or set warm_start=False."
+            f"of {before[0]} units, groups={before[1]}, skip_connection={before[2]}; "
+            f"this fit needs {now[0]}, {now[1]}, {now[2]}. Keep hidden_layer_sizes, "
+            "groups, skip_connection and the number of inputs and outputs, or set "
+            "warm_start=False."
         )
 
 
@@ -226,9 +199,27 @@ def _is_constant(array):
     return np.ptp(array, axis=0) == 0.0
 
 
-def _choose_curvature(curvature, solver, sizes, n_observations):
+def _warn_unfinished(run, max_cycles):
+    if run.diverged:
+        horizon = run.history[-1].horizon
+        warnings.warn(
+            "Every start diverged in free run over the whole record: the model is that "
+            f"of the horizon {horizon:g}. Increase reg_lambda, the lags or n_restarts, "
+            "or check whether the system is stable.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+        return
+    warnings.warn(
+        f"The objective was still falling after max_cycles={max_cycles} "
+        "cycles. Increase max_cycles or tol.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
+def _choose_curvature(curvature, solver, n_parameters, n_observations):
     """Resolve "auto", and refuse what would not fit into memory."""
-    n_parameters = count_parameters(sizes)
     smaller = min(n_parameters, n_observations)
     fits = smaller <= FULL_CURVATURE_LIMIT and (
         n_parameters <= n_observations
@@ -248,63 +239,19 @@ def _choose_curvature(curvature, solver, sizes, n_observations):
     return curvature
 
 
-def _run(problem, seed, previous):
-    """One restart: Algorithm 1 from random weights or from the previous fit."""
-    rng = np.random.default_rng(seed)
-    settings = problem.settings
-    with checks.one_blas_thread():
-        network, prior, noise = _start(problem, rng, previous)
-        state = sparse_bayes.init(problem.data, network, settings, prior, noise)
-        history = []
-        try:
-            for cycle in range(problem.max_cycles):
-                state, info = sparse_bayes.step(settings, state, rng)
-                history.append(info)
-                if problem.verbose:
-                    _report(cycle, info)
-                if sparse_bayes.converged(state):
-                    break
-        except KeyboardInterrupt:
-            if not history:
-                raise
-            return _Run(state, history, True)
-    return _Run(state, history, False)
-
-
-def _start(problem, rng, previous):
-    if previous:
-        noise = previous.noise if problem.settings.noise_variance == "auto" else None
-        return previous.network, previous.prior, noise
-    network = init_network(problem.sizes, problem.activation, rng)
-    prior = evidence.init_prior(problem.sizes, problem.groups)
-    drop = np.zeros(len(network.theta), dtype=bool)
-    first = split_layers(drop, network.sizes)[0][0]
-    first[problem.constant_inputs] = True
-    if problem.constant_output:
-        drop = ~bias_mask(network.sizes)
-    network, index = prune(network, drop)
-    return network, evidence.take(prior, index), None
-
-
-def _report(cycle, info):
-    print(
-        f"cycle {cycle + 1}: objective {info.objective:.6g}, {info.n_weights} weights "
-        f"in {info.n_neurons} hidden units"
-    )
-
-
 def _noise_std(problem, state):
-    return np.sqrt(state.noise) / problem.data.weights
+    return np.sqrt(state.noise) / problem.stages[-1].data.weights
 
 
 def _rank(run, problem, scaling, rank):
+    """Error by which restarts are ordered; infinite where the free run diverged."""
     error = run.state.objective
     if rank is not None:
         state = run.state
         no_spread = np.zeros(int(state.network.keep.sum()))
         noise_std = _noise_std(problem, state)
-        error = rank(FittedNetwork(state.network, scaling, no_spread, noise_std))
-    return error if np.isfinite(error) else np.inf
+        error = rank(FittedNetwork(state.network, scaling, no_spread, noise_std), run)
+    return error if np.isfinite(error) and not run.diverged else np.inf
 
 
 def _covariance(settings, state):
@@ -322,21 +269,21 @@ def _covariance(settings, state):
     return covariance * root * root[:, None]
 
 
-def _history(infos, problem, scaling):
+def _history(cycles, scaling):
     """Columns of the cycles' records, errors in the units of y."""
-    n_samples = problem.data.YT.shape[1]
-    n_outputs = len(scaling.y_scale)
+    infos = [cycle.info for cycle in cycles]
     columns = {
         name: np.array([getattr(i, name) for i in infos]) for name in infos[0]._fields
     }
-    rmse = np.sqrt(np.array([i.squared_errors for i in infos]) / n_samples)
-    rmse = rmse * scaling.y_scale
+    mean = [cycle.info.squared_errors / cycle.counts for cycle in cycles]
+    rmse = np.sqrt(np.array(mean)) * scaling.y_scale
     return {
         "objective_start": columns["objective_start"],
         "objective": columns["objective"],
         "objective_pruned": columns["objective_pruned"],
-        "rmse": rmse[:, 0] if n_outputs == 1 else rmse,
+        "rmse": rmse[:, 0] if len(scaling.y_scale) == 1 else rmse,
         "n_active_weights": columns["n_weights"],
         "n_active_neurons": columns["n_neurons"],
         "n_iter": columns["n_iter"],
+        "horizon": np.array([cycle.horizon for cycle in cycles], dtype=float),
     }

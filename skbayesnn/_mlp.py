@@ -24,12 +24,13 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
         Units in each hidden layer before pruning. ``()`` is a linear model.
     activation : {"tanh", "relu", "logistic"}, default="tanh"
         Activation of the hidden units. The output is linear.
-    groups : {"element", "row", "column"} or sequence of these, \
+    groups : {"element", "row", "column", "layer"} or sequence of these, \
             default=("row", "column")
         Which weights share a prior variance (Table 1 of [1]_): each has its own
         ("element", the paper's shape-wise), all that leave a unit ("row": prunes
-        inputs and units), or all that enter a unit ("column": prunes units). With
-        several, a weight's prior is the product of its groups' priors.
+        inputs and units), all that enter a unit ("column": prunes units), or all of a
+        layer ("layer"). With several, a weight's prior is the product of its groups'
+        priors.
     reg_lambda : float or array-like of shape (n_layers,), default=1.0
         Strength of the prior in (15), not negative; one number a weight layer is
         allowed. It acts as a temperature: the likelihood counts to the power

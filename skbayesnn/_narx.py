@@ -1,11 +1,15 @@
 """The dynamic regressor: the sparse Bayesian network on lagged inputs and outputs."""
 
+import copy
+import functools
 import warnings
 
 import numpy as np
 from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from . import _draws as draws
 from . import _simulation as simulation
 from . import _validation as checks
 from ._base import SparseBayesRegressor
@@ -16,6 +20,35 @@ from ._lags import (
     make_lags,
     session_starts,
 )
+from ._records import (
+    Record,
+    check_horizons,
+    outputs_before,
+    simulation_stages,
+    typical_step,
+)
+from ._selection import (
+    evidence_weights,
+    free_run_error,
+    held_out_rows,
+    stacking_weights,
+)
+
+# What "auto" stands for. One step ahead, residuals are nearly white; those of a free
+# run stay correlated over many rows, so that as many count as one, and the free run
+# asks for a smooth network rather than for one with few weights.
+DEFAULTS = {
+    "prediction": {
+        "groups": ("row", "column"),
+        "reg_lambda": 4.0,
+        "selection": "simulation",
+    },
+    "simulation": {
+        "groups": ("layer",),
+        "reg_lambda": 20.0,
+        "selection": "evidence",
+    },
+}
 
 
 class SparseBayesNARXRegressor(SparseBayesRegressor):
@@ -23,10 +56,11 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
 
     .. math:: y(t) = \mathrm{Net}(u(t), u(t-1), \ldots, y(t-1), \ldots) + \xi(t)
 
-    The network is learned one step ahead by sparse Bayesian learning, as
-    :class:`SparseBayesMLPRegressor` does; lags and units that the data do not support
-    are pruned. ``predict`` gives one-step and ``horizon``-step-ahead predictions of a
-    measured record, or simulates it in free run, all with standard deviations.
+    The network is learned by sparse Bayesian learning, as
+    :class:`SparseBayesMLPRegressor` does, one step ahead or in free run; lags and units
+    that the data do not support are pruned. ``predict`` gives one-step and
+    ``horizon``-step-ahead predictions of a measured record, or simulates it in free
+    run, all with standard deviations.
 
     Parameters
     ----------
@@ -36,22 +70,42 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         Lags of the outputs, likewise.
     include_current_input : bool, default=True
         Whether u(t) is a regressor of y(t).
+    focus : {"prediction", "simulation"}, default="prediction"
+        Errors that the fit squares: those one step ahead, or those of a free run, in
+        which the network is fed its own outputs, by exact sensitivities through the
+        recursion. A model that will simulate, plan or control wants "simulation".
+    horizon_schedule : "auto" or array-like of int, default="auto"
+        For ``focus="simulation"``: rows that a free run lasts before it starts anew
+        from measured outputs, from stage to stage of the fit; None stands for whole
+        records. "auto" is ``(1, 8, 32, 128, None)``. From random weights a run through
+        the whole record would mostly diverge.
+    initial_conditions : {"measured", "estimated"}, default="measured"
+        For ``focus="simulation"``: whether the free run through a session starts from
+        its first ``max_lag_`` measured outputs, or from outputs before the session that
+        are estimated along with the weights (inputs there at their first value).
     hidden_layer_sizes : int or array-like of int, default=(10,)
         Units in each hidden layer before pruning. ``()`` is a linear ARX model.
+    skip_connection : bool, default=True
+        A linear path from the regressors to the outputs, beside the hidden layers and
+        with priors of its own: what is linear need not be put together from units.
     activation : {"tanh", "relu", "logistic"}, default="tanh"
         Activation of the hidden units. The output is linear.
-    groups : {"element", "row", "column"} or sequence of these, \
-            default=("row", "column")
+    groups : "auto", {"element", "row", "column", "layer"} or sequence of these, \
+            default="auto"
         Which weights share a prior variance (Table 1 of [1]_): each has its own
         ("element", the paper's shape-wise), all that leave a unit ("row": prunes lags
-        and units), or all that enter a unit ("column": prunes units). With several, a
-        weight's prior is the product of its groups' priors.
-    reg_lambda : float or array-like of shape (n_layers,), default=4.0
-        Strength of the prior in (15), not negative; one number a weight layer is
-        allowed. It acts as a temperature: the likelihood counts to the power
-        1 / ``reg_lambda``. 1 is Bayes' rule for independent Gaussian residuals; those
-        of a dynamic system seldom are, which makes 1 too trustful. 0 is no
-        regularisation.
+        and units), all that enter a unit ("column": prunes units), or all of a layer
+        ("layer": prunes nothing smaller than a layer, and gives the smoothest
+        network). With several, a weight's prior is the product of its groups' priors.
+        "auto" is ``("row", "column")``, or ``("layer",)`` for ``focus="simulation"``.
+    reg_lambda : "auto", float or array-like of shape (n_layers,), default="auto"
+        Strength of the prior in (15), not negative; one number a weight layer, and one
+        more for the skip connection, are allowed. It acts as a temperature: the
+        likelihood counts to the power 1 / ``reg_lambda``. 1 is Bayes' rule for
+        independent Gaussian residuals; those of a dynamic system seldom are, which
+        makes 1 too trustful. 0 is no regularisation. "auto" is 4, or 20 for
+        ``focus="simulation"``, whose residuals stay correlated over many rows;
+        :class:`SparseBayesNARXRegressorCV` chooses it from the data.
     kappa_variance : float, default=1e-6
         A weight whose prior variance falls below is pruned. In units of the scaled
         inputs and outputs, see ``normalize``.
@@ -84,8 +138,22 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         ``coefs_``, ``prior_variance_``, ``posterior_covariance_`` and the thresholds
         then refer to the scaled variables; everything else is in the user's units.
     n_restarts : int, default=1
-        Fits from different random weights. The one that simulates the training record
-        best in free run is kept.
+        Fits from different random weights, of which ``selection`` keeps the best.
+    n_networks : int, default=1
+        Networks of a committee: the best of ``n_restarts`` starts, or of as many
+        starts as there are networks. Predictions are their weighted median, standard
+        deviations those of the mixture.
+    selection : {"auto", "evidence", "simulation", "validation"}, default="auto"
+        What ranks the starts: the objective of the fit ("evidence"), the free run
+        through the training record ("simulation"), or the free run through the last
+        part of each session, which no start sees then ("validation"). "auto" is
+        "simulation", or "evidence" for ``focus="simulation"``.
+    network_weights : {"uniform", "evidence", "validation"}, default="uniform"
+        Weights of the committee: equal; posterior probabilities, which often leave
+        one network; or those, not negative, whose mixture fits the validation
+        stretches best (needs ``selection="validation"``).
+    validation_fraction : float, default=0.2
+        Share of each session for ``selection="validation"``.
     n_jobs : int or None, default=None
         Restarts that run side by side (joblib). It does not change the result.
     warm_start : bool, default=False
@@ -113,8 +181,16 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         True where a weight was kept.
     prior_variance_ : list of ndarray, shapes as ``coefs_``
         Learned prior variance of each weight, zero where pruned.
+    skip_coef_, skip_mask_, skip_prior_variance_ : ndarray of shape \
+            (n_regressors, n_outputs)
+        The same of the skip connection, if there is one.
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Noise variance in squared units of y.
+        Variance of the errors that the fit squares, in squared units of y.
+    estimators_ : list of SparseBayesNARXRegressor
+        The networks of a committee, the best first. Only if ``n_networks`` > 1; the
+        attributes above then describe the first, relevances the whole committee.
+    estimator_weights_ : ndarray of shape (n_networks,)
+        Their weights; they sum to one.
     posterior_covariance_ : ndarray of shape (n_kept, n_kept) or (n_kept,)
         Posterior covariance (11) of the kept parameters, layer after layer, each with
         its weights in C order and then its biases; its diagonal with
@@ -124,8 +200,8 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
     history_ : dict of ndarray, one entry a cycle
         ``objective_start``, ``objective`` and ``objective_pruned``: (10) with the
         curvature of the cycle, before and after its updates, and after its pruning;
-        ``rmse`` (units of y), ``n_active_weights``, ``n_active_neurons`` and
-        ``n_iter``.
+        ``rmse`` (units of y), ``n_active_weights``, ``n_active_neurons``, ``n_iter``
+        and ``horizon``; and, a single number, ``n_diverged_starts``.
     n_cycles_ : int
         Cycles done.
     n_iter_ : int
@@ -169,7 +245,23 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         "input_lags": [checks.Interval(checks.Integral, 0, None, closed="left"), list],
         "output_lags": [checks.Interval(checks.Integral, 0, None, closed="left"), list],
         "include_current_input": ["boolean"],
+        "focus": [checks.StrOptions({"prediction", "simulation"})],
+        "horizon_schedule": [checks.StrOptions({"auto"}), "array-like"],
+        "initial_conditions": [checks.StrOptions({"measured", "estimated"})],
+        "skip_connection": ["boolean"],
+        "n_networks": [checks.Interval(checks.Integral, 1, None, closed="left")],
+        "selection": [
+            checks.StrOptions({"auto", "evidence", "simulation", "validation"})
+        ],
+        "network_weights": [checks.StrOptions({"uniform", "evidence", "validation"})],
+        "validation_fraction": [checks.Interval(checks.Real, 0, 1, closed="neither")],
         **SparseBayesRegressor._parameter_constraints,
+        "groups": [checks.StrOptions({"auto", *checks.GROUPS}), list, tuple],
+        "reg_lambda": [
+            checks.StrOptions({"auto"}),
+            checks.Interval(checks.Real, 0, None, closed="left"),
+            "array-like",
+        ],
     }
 
     # Metadata routing takes no argument named y for metadata, unless it is requested
@@ -182,10 +274,14 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         output_lags=2,
         *,
         include_current_input=True,
+        focus="prediction",
+        horizon_schedule="auto",
+        initial_conditions="measured",
         hidden_layer_sizes=(10,),
+        skip_connection=True,
         activation="tanh",
-        groups=("row", "column"),
-        reg_lambda=4.0,
+        groups="auto",
+        reg_lambda="auto",
         kappa_variance=1e-6,
         kappa_weight=1e-3,
         reweight=True,
@@ -197,6 +293,10 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         tol=1e-3,
         normalize=True,
         n_restarts=1,
+        n_networks=1,
+        selection="auto",
+        network_weights="uniform",
+        validation_fraction=0.2,
         n_jobs=None,
         warm_start=False,
         random_state=None,
@@ -205,7 +305,11 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         self.input_lags = input_lags
         self.output_lags = output_lags
         self.include_current_input = include_current_input
+        self.focus = focus
+        self.horizon_schedule = horizon_schedule
+        self.initial_conditions = initial_conditions
         self.hidden_layer_sizes = hidden_layer_sizes
+        self.skip_connection = skip_connection
         self.activation = activation
         self.groups = groups
         self.reg_lambda = reg_lambda
@@ -220,6 +324,10 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         self.tol = tol
         self.normalize = normalize
         self.n_restarts = n_restarts
+        self.n_networks = n_networks
+        self.selection = selection
+        self.network_weights = network_weights
+        self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.random_state = random_state
@@ -259,6 +367,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             lag, columns without any value, infinite or too large values, lengths that
             differ, and when no complete window is left.
         """
+        self._check_combination()
         U, Y = self._check_record(X, y)
         sessions = checks.check_sessions(sessions, len(Y))
         lags = make_lags(
@@ -270,7 +379,8 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         )
         starts = session_starts(sessions, len(Y))
         checks.check_session_lengths(starts, lags.max_lag)
-        rows = complete_rows(U, Y, lags, starts)
+        training = Record(U, self._hold_out(Y, starts, lags), lags, starts)
+        rows = complete_rows(U, training.Y, lags, starts)
         if len(rows) < 2:
             raise ValueError(
                 f"X and y hold {len(rows)} complete windows of {lags.max_lag + 1} rows "
@@ -283,23 +393,150 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         )
         self._u_mean = np.nanmean(U, axis=0) if U.shape[1] else np.zeros(0)
         self._y_mean = np.nanmean(Y, axis=0)
+        self._step_variance = typical_step(training.Y, starts)
         self.max_lag_ = lags.max_lag
+        self._record = Record(U, Y, lags, starts)
+        stages = functools.partial(self._stages, training)
         interrupted = None
         try:
             self._fit_network(
                 build_lag_matrix(U, Y, lags, rows),
                 Y[rows],
-                rank=lambda model: _training_simulation_error(model, lags, U, Y, rows),
+                rank=self._ranking(training),
+                stages=stages if self.focus == "simulation" else None,
             )
-        except checks.FitInterrupted as interruption:
-            interrupted = interruption
-        names = self.get_lagged_feature_names_out()
-        self.lag_relevance_ = dict(
-            zip(names, self.feature_relevance_.tolist(), strict=True)
-        )
+        except checks.FitInterrupted as error:
+            interrupted = error
+        del self._record
+        self._name_lags()
         if interrupted:
             raise interrupted
         return self
+
+    def _name_lags(self):
+        names = self.get_lagged_feature_names_out()
+        self.lag_relevance_ = dict(
+            zip(names.tolist(), self.feature_relevance_.tolist(), strict=True)
+        )
+
+    def _groups(self):
+        if isinstance(self.groups, str) and self.groups == "auto":
+            return DEFAULTS[self.focus]["groups"]
+        return self.groups
+
+    def _reg_lambda(self):
+        if isinstance(self.reg_lambda, str):
+            return DEFAULTS[self.focus]["reg_lambda"]
+        return self.reg_lambda
+
+    def _selection(self):
+        if self.selection == "auto":
+            return DEFAULTS[self.focus]["selection"]
+        return self.selection
+
+    def _n_starts(self):
+        return max(self.n_restarts, self.n_networks)
+
+    def _check_combination(self):
+        """Refuse parameters that contradict each other."""
+        if self.solver == "adam" and self.focus == "simulation":
+            raise ValueError(
+                "solver='adam' draws rows in random order, which a free run does not "
+                "allow: use solver='lm' or 'lbfgs' with focus='simulation'."
+            )
+        if self.network_weights == "validation" and self.selection != "validation":
+            raise ValueError(
+                "network_weights='validation' needs the stretches that "
+                f"selection='validation' holds out; got selection={self.selection!r}."
+            )
+
+    def _stages(self, training, data, scaling):
+        """One step ahead first, then free runs over longer and longer horizons."""
+        horizons = check_horizons(self.horizon_schedule)
+        estimate = self.initial_conditions == "estimated"
+        step_variance = self._step_variance / scaling.y_scale**2
+        return simulation_stages(
+            training, data, scaling, horizons, step_variance if estimate else None
+        )
+
+    def _hold_out(self, Y, starts, lags):
+        """The outputs with those of the validation stretches missing."""
+        if self._selection() != "validation":
+            return Y
+        held_out = held_out_rows(starts, self.validation_fraction)
+        Y = Y.copy()
+        Y[held_out] = np.nan
+        checks.check_any_value(Y, "y without its validation stretch")
+        return Y
+
+    def _ranking(self, training):
+        """How restarts are ordered: a function of model and run, or None."""
+        selection = self._selection()
+        if selection == "evidence":
+            return None
+        Y = self._record.Y
+        if selection == "validation":
+            # only where the fit saw nothing
+            Y = np.where(np.isfinite(training.Y), np.nan, Y)
+        record = self._record
+
+        def error(model, run):
+            return free_run_error(model, record, Y)
+
+        return error
+
+    def _store_others(self, runs, problem, scaling, X):
+        """Complete the best model, and make a committee of the best few."""
+        self._complete(scaling)
+        diverged = sum(run.diverged for run in runs)
+        self.history_["n_diverged_starts"] = np.array(diverged)
+        self.__dict__.pop("estimators_", None)
+        self.__dict__.pop("estimator_weights_", None)
+        if self.n_networks == 1:
+            return
+        good = [run for run in runs if not run.diverged] or runs[:1]
+        self.estimators_ = [
+            self._member(run, problem, scaling, X) for run in good[: self.n_networks]
+        ]
+        self.estimator_weights_ = self._member_weights(good)
+        relevance = np.array([m.feature_relevance_ for m in self.estimators_])
+        self.feature_relevance_ = np.sqrt(self.estimator_weights_ @ relevance**2)
+
+    def _member(self, run, problem, scaling, X):
+        member = copy.copy(self)
+        member.__dict__.pop("estimators_", None)
+        member.set_params(n_networks=1, n_restarts=1)
+        member._store(run, problem, scaling, X)
+        member._complete(scaling)
+        member.history_["n_diverged_starts"] = np.array(0)
+        member._name_lags()
+        member.__dict__.pop("_record", None)
+        return member
+
+    def _complete(self, scaling):
+        """What a free run and a single step of a simulation model err by."""
+        if self.focus == "prediction":
+            return
+        record = self._record
+        rows = complete_rows(record.U, record.Y, record.lags, record.starts)
+        Z = build_lag_matrix(record.U, record.Y, record.lags, rows)
+        error = (self._model.mean(Z) - record.Y[rows]) / scaling.y_scale
+        self._model = self._model._replace(
+            noise_std=np.sqrt(np.mean(error**2, axis=0)),
+            free_run_std=self._model.noise_std,
+        )
+
+    def _member_weights(self, runs):
+        """Equal, by evidence, or those that fit the validation stretches best."""
+        n_members = len(self.estimators_)
+        if self.network_weights == "evidence":
+            strength = max(1.0, float(np.max(self._reg_lambda())))
+            objective = [run.state.objective for run in runs[:n_members]]
+            return evidence_weights(np.array(objective), strength)
+        if self.network_weights == "validation":
+            held_out = held_out_rows(self._record.starts, self.validation_fraction)
+            return stacking_weights(self.estimators_, self._record, held_out)
+        return np.full(n_members, 1.0 / n_members)
 
     def _check_record(self, X, y):
         """Inputs (n, n_inputs) and outputs (n, n_outputs) of a training record."""
@@ -384,9 +621,11 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             Steps ahead. None with ``y`` is free run from the first ``max_lag_`` rows
             of each session. Without ``y`` it is not used.
         y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
-            Measured outputs from which the free run starts, at least ``max_lag_``
-            rows. Without ``X_init`` they belong to the first rows of ``X``, and these
-            rows are returned as given. With ``X_init`` they precede ``X``.
+            Measured outputs from which the free run starts. Without ``X_init`` they
+            belong to the first rows of ``X``, and these rows are returned as given;
+            where they are fewer than ``max_lag_``, the outputs before the record are
+            estimated from them, with the inputs there at their first value. With
+            ``X_init`` they precede ``X``, at least ``max_lag_`` rows.
             Without ``y_init`` the run starts as if inputs and outputs had stood at
             their training means before the first row.
         X_init : array-like of shape (n_init, n_inputs), default=None
@@ -414,8 +653,9 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         Raises
         ------
         ValueError
-            For lengths that differ, a ``y_init`` shorter than ``max_lag_`` or longer
-            than the record, and arguments that contradict each other.
+            For lengths that differ, a ``y_init`` longer than the record or, with
+            ``X_init``, shorter than ``max_lag_``, and arguments that contradict each
+            other.
 
         Warns
         -----
@@ -425,18 +665,9 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         check_is_fitted(self)
         record = self._check_prediction(X, y, horizon, y_init, X_init, sessions)
         U, Y, starts, n_known, n_before = record
-        if y is not None and horizon == 1:
-            forecast = simulation.one_step(
-                self._model, self._lags, U, Y, starts, return_std
-            )
-        elif y is not None and horizon is not None:
-            forecast = simulation.ahead(
-                self._model, self._lags, U, Y, starts, int(horizon), return_std
-            )
-        else:
-            forecast = simulation.free_run(
-                self._model, self._lags, U, Y, starts, n_known, return_std
-            )
+        if y is None or horizon is None:
+            horizon = np.inf
+        forecast = self._forecast(U, Y, starts, n_known, horizon, return_std)
         if forecast.n_diverged:
             warnings.warn(
                 f"{forecast.n_diverged} predicted rows diverged (beyond "
@@ -449,6 +680,124 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         if return_std:
             return mean, self._shape_like_y(forecast.std, starts, n_before)
         return mean
+
+    def _forecast(self, U, Y, starts, n_known, horizon, return_std):
+        """Forecast of this network or of the committee; infinite horizon: free run."""
+        if hasattr(self, "estimators_"):
+            members = [
+                member._forecast(U, Y, starts, n_known, horizon, return_std)
+                for member in self.estimators_
+            ]
+            forecast = simulation.combine(members, self.estimator_weights_)
+            simulation.copy_initial_rows(forecast, Y, starts, n_known)
+            return forecast
+        record = (self._model, self._lags, U, Y, starts)
+        if horizon == 1:
+            return simulation.one_step(*record, return_std)
+        if horizon < np.inf:
+            return simulation.ahead(*record, int(horizon), return_std)
+        return simulation.free_run(*record, n_known, return_std)
+
+    def sample_y(
+        self,
+        X,
+        y=None,
+        *,
+        horizon=1,
+        y_init=None,
+        X_init=None,
+        sessions=None,
+        n_samples=100,
+        random_state=0,
+    ):
+        """Draw new records from the posterior predictive distribution.
+
+        Each draw has weights of its own, the same in all its rows; the network is
+        linear in their deviations from the mode, as their posterior has it. With
+        ``focus="prediction"`` every step adds noise, and noise and deviations are fed
+        back through the nonlinear network, unlike in ``predict(...,
+        return_std=True)``. With ``focus="simulation"`` the noise belongs to the
+        measurement and is not fed back, and the whole path is linear in the weights:
+        the draws then have the mean and the standard deviation that ``predict`` gives.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs) or None
+            Inputs, as in ``predict``.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs), default=None
+            Measured outputs. Without them the draws are free runs.
+        horizon : int or None, default=1
+            Steps ahead, as in ``predict``. Row t of every draw goes on from the
+            measured rows up to t - ``horizon``.
+        y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
+            Measured outputs from which the free runs start.
+        X_init : array-like of shape (n_init, n_inputs), default=None
+            Inputs of the rows before ``X``, one a row of ``y_init``.
+        sessions : array-like of shape (n_rows,), default=None
+            The record each row belongs to.
+        n_samples : int, default=100
+            Draws. Those of a committee come from its members in proportion to
+            ``estimator_weights_``, in random order.
+        random_state : int, RandomState instance or None, default=0
+            Source of the draws.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_samples)
+            The draws, in units of y; (n_rows, n_outputs, n_samples) when y had two
+            dimensions in fit. Rows that ``predict`` returns as measured, or as NaN
+            because a value is missing, are so in all draws. A draw that diverges is
+            NaN from there on.
+
+        Raises
+        ------
+        ValueError
+            As ``predict`` does, and for ``n_samples`` below 1.
+
+        Warns
+        -----
+        RuntimeWarning
+            If draws diverged, with their number. What is computed from the others alone
+            is too narrow.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skbayesnn import SparseBayesNARXRegressor
+        >>> from skbayesnn.datasets import make_cascaded_tanks
+        >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
+        >>> model = SparseBayesNARXRegressor(hidden_layer_sizes=()).fit(u, y)
+        >>> draws = model.sample_y(u, y_init=y[:2], n_samples=200)
+        >>> lower, upper = np.quantile(draws, [0.05, 0.95], axis=1)
+        """
+        check_is_fitted(self)
+        if not (isinstance(n_samples, checks.Integral) and n_samples >= 1):
+            raise ValueError(
+                f"n_samples must be a positive integer; got {n_samples!r}."
+            )
+        record = self._check_prediction(X, y, horizon, y_init, X_init, sessions)
+        U, Y, starts, n_known, n_before = record
+        if y is None or horizon is None:
+            horizon = np.inf
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        drawn, n_diverged = draws.of_models(
+            getattr(self, "estimators_", [self]),
+            getattr(self, "estimator_weights_", [1.0]),
+            (U, Y, starts),
+            n_known,
+            horizon,
+            n_samples,
+            seed,
+        )
+        if n_diverged:
+            warnings.warn(
+                f"{n_diverged} of {n_samples} draws diverged (beyond "
+                f"{simulation.DIVERGENCE_LIMIT:.0f} standard deviations of the "
+                "training record) and are NaN from there on.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return self._shape_like_y(drawn, starts, n_before)
 
     def _shape_like_y(self, values, starts, n_before):
         """Without the rows before each session, and flat for a single output."""
@@ -537,14 +886,18 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
                 "Pass y with horizon=None to start each from its own first rows, or "
                 "simulate them one by one."
             )
+        shortest = 1 if X_init is None else self.max_lag_
         longest = len(U) if X_init is None else np.inf
-        if not self.max_lag_ <= len(known) <= longest:
+        if not shortest <= len(known) <= longest:
             raise ValueError(
-                f"y_init must have at least max_lag_={self.max_lag_} rows and, without "
-                f"X_init, at most the {len(U)} rows of X; got {len(known)}."
+                f"y_init must have at least one row and at most the {len(U)} rows of "
+                f"X, or, with X_init, at least max_lag_={self.max_lag_}; got "
+                f"{len(known)}."
             )
         if not np.isfinite(known).all():
             raise ValueError("y_init must hold no missing values; got NaN.")
+        if X_init is None and len(known) < self.max_lag_:
+            return self._start_before(U, known)
         if X_init is not None:
             before = self._check_inputs(X_init, "X_init")
             checks.check_lengths(before, known, "X_init", "y_init")
@@ -552,6 +905,19 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         Y = np.full((len(U), self.n_outputs_), np.nan)
         Y[: len(known)] = known
         return U, Y, starts, len(known), 0
+
+    def _start_before(self, U, known):
+        """A record whose rows before the first are estimated from a few outputs."""
+        n_before = self.max_lag_
+        unknown = np.full((len(U) - len(known), self.n_outputs_), np.nan)
+        estimated = outputs_before(
+            self._model, self._lags, U[: len(known)], known, self._step_variance
+        )
+        # a member of a committee may look back further than the one that estimates
+        estimated = np.pad(estimated, ((n_before - len(estimated), 0), (0, 0)), "edge")
+        U = np.concatenate([np.tile(U[:1], (n_before, 1)), U])
+        Y = np.concatenate([estimated, known, unknown])
+        return U, Y, np.array([0, len(Y)]), n_before + len(known), n_before
 
     def _prepend(self, U, starts, before, known):
         """Every session with rows before it from which it starts."""
@@ -617,22 +983,3 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
                 f"{len(starts) - 1} sessions."
             )
         return rows
-
-
-def _training_simulation_error(model, lags, U, Y, rows):
-    """Mean squared scaled error of the free run through each gap-free stretch.
-
-    One step ahead the restarts hardly differ; whether the errors add up when they are
-    fed back tells good from bad.
-    """
-    first = rows[np.flatnonzero(np.diff(rows, prepend=-2) > 1)]
-    last = rows[np.flatnonzero(np.diff(rows, append=rows[-1] + 2) > 1)]
-    total = 0.0
-    for start, stop in zip(first - lags.max_lag, last + 1, strict=True):
-        record = slice(start, stop)
-        ends = np.array([0, stop - start])
-        arguments = (model, lags, U[record], Y[record], ends, lags.max_lag)
-        simulated = simulation.free_run(*arguments, return_std=False).mean
-        error = (simulated - Y[record])[lags.max_lag :] / model.scaling.y_scale
-        total += float(np.sum(error * error))
-    return total / len(rows)

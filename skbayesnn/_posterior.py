@@ -24,13 +24,16 @@ class FittedNetwork(NamedTuple):
 
     covariance : (n_kept, n_kept) posterior covariance of the kept parameters in the
         order of ``network.theta``, or (n_kept,) variances
-    noise_std : (n_outputs,) in units of the network's outputs
+    noise_std : (n_outputs,) of one step ahead, in units of the network's outputs
+    free_run_std : (n_outputs,) of the errors of a free run where they are what the
+        network was fitted to; None where they come from feeding back those of each step
     """
 
     network: Network
     scaling: Scaling
     covariance: np.ndarray
     noise_std: np.ndarray
+    free_run_std: np.ndarray | None = None
 
     def inputs(self, X):
         """Standardised inputs that the network reads, as (n_inputs, n_samples)."""
@@ -53,14 +56,25 @@ class FittedNetwork(NamedTuple):
 
     def std(self, X):
         """Standard deviations of new observations, by the delta method plus noise."""
+        variance = np.empty((len(X), len(self.noise_std)))
+        for rows, _, derivatives in self._linearized(X):
+            flat = derivatives.reshape(len(derivatives), -1)
+            spread = np.einsum(
+                "ij,ij->j", flat, apply_covariance(self.covariance, flat)
+            )
+            variance[rows] = spread.reshape(derivatives.shape[1:]).T
+        variance += self.noise_std**2
+        return np.sqrt(variance) * self.scaling.y_scale
+
+    def _linearized(self, X):
+        """Rows, outputs and their derivatives by the kept weights, block by block."""
         network, n_kept = self.network, int(self.network.keep.sum())
         column = column_index(network.keep)
         weights = np.ones(len(self.noise_std))
         block = max(1, BLOCK_BYTES // (8 * max(1, n_kept) * len(weights)))
-        variance = np.empty((len(X), len(weights)))
         for start in range(0, len(X), block):
             rows = slice(start, start + block)
-            _, JT = mlp.jacobian(
+            out, JT = mlp.jacobian(
                 network.theta,
                 network.sizes,
                 network.activation,
@@ -69,28 +83,30 @@ class FittedNetwork(NamedTuple):
                 weights,
                 self.inputs(X[rows]),
             )
-            flat = JT.reshape(n_kept, -1)
-            spread = np.einsum(
-                "ij,ij->j", flat, apply_covariance(self.covariance, flat)
-            )
-            variance[rows] = spread.reshape(len(weights), -1).T
-        variance += self.noise_std**2
-        return np.sqrt(variance) * self.scaling.y_scale
+            yield rows, out, JT
 
     def draws(self, X, n_samples, rng):
-        """Draws of new observations, shape (n_samples_X, n_outputs, n_samples)."""
-        XT = self.inputs(X)
-        out = np.empty((len(X), len(self.noise_std), n_samples))
-        theta = np.zeros_like(self.network.theta)
-        factor = covariance_factor(self.covariance)
-        for k in range(n_samples):
-            normal = rng.standard_normal(len(factor))
-            step = factor @ normal if factor.ndim == 2 else factor * normal
-            theta[self.network.keep] = self.network.theta[self.network.keep] + step
-            drawn = self._forward(theta, XT)
-            drawn += rng.standard_normal(drawn.shape) * self.noise_std[:, None]
-            out[:, :, k] = self.rescale(drawn)
+        """Draws of new observations, shape (n_samples_X, n_outputs, n_samples).
+
+        From the network linearised in its weights, whose posterior this is. Through
+        the network itself, weights that the data determine only in their sum would
+        leave its linear range and no longer cancel.
+        """
+        deviations = self.weight_deviations(n_samples, rng)
+        out = rng.standard_normal((len(X), len(self.noise_std), n_samples))
+        out *= self.noise_std[:, None]
+        for rows, mean, derivatives in self._linearized(X):
+            out[rows] += mean.T[:, :, None]
+            out[rows] += np.tensordot(derivatives.T, deviations, (2, 1))
+        out *= self.scaling.y_scale[:, None]
+        out += self.scaling.y_offset[:, None]
         return out
+
+    def weight_deviations(self, n_samples, rng):
+        """Draws of the kept weights less their mode, (n_samples, n_kept)."""
+        factor = covariance_factor(self.covariance)
+        normal = rng.standard_normal((n_samples, len(factor)))
+        return normal @ factor.T if factor.ndim == 2 else normal * factor
 
     def sensitivity(self, X):
         """Root mean squared derivative of the scaled outputs by each scaled input."""

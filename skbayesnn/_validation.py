@@ -13,6 +13,7 @@ from .solvers.evidence import GROUPS
 from .solvers.network import ACTIVATIONS
 
 __all__ = [
+    "GROUPS",
     "FitInterrupted",
     "HasMethods",
     "Integral",
@@ -124,13 +125,15 @@ def check_groups(groups):
     return kinds
 
 
-def check_reg_lambda(reg_lambda, n_layers):
-    """Strengths as an (n_layers,) array."""
+def check_reg_lambda(reg_lambda, n_layers, skip=False):
+    """Strengths as an array, one a weight layer and one for the skip connection."""
+    n_layers = n_layers + skip
     strengths = np.asarray(reg_lambda, dtype=np.float64)
     if strengths.ndim > 1 or (strengths.ndim == 1 and len(strengths) != n_layers):
         raise ValueError(
             f"reg_lambda must be a number or one number a weight layer ({n_layers} "
-            f"here: the hidden layers and the output); got {reg_lambda!r}."
+            f"here: the hidden layers, the output{', the skip' if skip else ''}); got "
+            f"{reg_lambda!r}."
         )
     if not np.isfinite(strengths).all() or (strengths < 0).any():
         raise ValueError(

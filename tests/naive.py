@@ -1,7 +1,8 @@
 """Slow references in plain NumPy, written from the formulas alone.
 
 A network is a list of layers (W, b) with W of shape (n_in, n_out); its flat parameter
-vector holds, layer after layer, W in C order and then b. Samples are rows here.
+vector holds, layer after layer, W in C order and then b. A last pair without biases is
+a skip connection, weights from the inputs to the outputs. Samples are rows here.
 """
 
 from typing import NamedTuple
@@ -17,12 +18,21 @@ def unflatten(theta, sizes):
         start += n_in * n_out
         layers.append((W, theta[start : start + n_out]))
         start += n_out
+    if start < len(theta):
+        layers.append((theta[start:].reshape(sizes[0], sizes[-1]), theta[:0]))
     return layers
 
 
 def flatten(layers):
     """The inverse of `unflatten`."""
     return np.concatenate([np.ravel(part) for layer in layers for part in layer])
+
+
+def without_skip(layers):
+    """The layers alone, and the weights of the skip connection: none are zeros."""
+    if len(layers[-1][1]):
+        return layers, np.zeros((len(layers[0][0]), len(layers[-1][1])))
+    return layers[:-1], layers[-1][0]
 
 
 def activate(activation, h):
@@ -45,17 +55,18 @@ def slope(activation, h):
 
 def forward(layers, activation, X):
     """Outputs (n_samples, n_outputs)."""
+    layers, skip = without_skip(layers)
     a = X
     for number, (W, b) in enumerate(layers):
         a = a @ W + b
         if number < len(layers) - 1:
             a = activate(activation, a)
-    return a
+    return a + X @ skip
 
 
 def jacobian(layers, activation, X, step=1e-30):
     """Derivatives (n_samples, n_outputs, n_parameters), by the complex step."""
-    sizes = [len(layers[0][0]), *(len(b) for _, b in layers)]
+    sizes = [len(layers[0][0]), *(len(b) for _, b in without_skip(layers)[0])]
     theta = flatten(layers).astype(complex)
     columns = []
     for p in range(len(theta)):
@@ -68,7 +79,7 @@ def jacobian(layers, activation, X, step=1e-30):
 
 def input_jacobian(layers, activation, X, step=1e-30):
     """Derivatives (n_samples, n_outputs, n_features), by the complex step."""
-    out = np.empty((len(X), len(layers[-1][1]), X.shape[1]))
+    out = np.empty((len(X), layers[-1][0].shape[1], X.shape[1]))
     for i in range(X.shape[1]):
         moved = X.astype(complex)
         moved[:, i] += 1j * step
@@ -78,13 +89,15 @@ def input_jacobian(layers, activation, X, step=1e-30):
 
 def backpropagation(layers, activation, x, seed):
     """Derivatives of ``seed @ outputs`` by the parameters, for one sample ``x``."""
+    has_skip = not len(layers[-1][1])
+    layers, _ = without_skip(layers)
     units, sums = [x], []
     for number, (W, b) in enumerate(layers):
         h = np.array([W[:, j] @ units[-1] + b[j] for j in range(len(b))])
         sums.append(h)
         units.append(activate(activation, h) if number < len(layers) - 1 else h)
     delta = np.asarray(seed, dtype=float)
-    parts = []
+    parts = [np.ravel(np.outer(x, delta))] if has_skip else []
     for number in range(len(layers) - 1, -1, -1):
         W, _ = layers[number]
         parts = [np.ravel(np.outer(units[number], delta)), delta, *parts]
@@ -95,7 +108,7 @@ def backpropagation(layers, activation, x, seed):
 
 def jacobian_backpropagation(layers, activation, X):
     """`jacobian` once more, sample by sample and output by output."""
-    seeds = np.eye(len(layers[-1][1]))
+    seeds = np.eye(layers[-1][0].shape[1])
     rows = [[backpropagation(layers, activation, x, s) for s in seeds] for x in X]
     return np.array(rows)
 
@@ -180,7 +193,7 @@ def free_run(model, U, Y, start, stop):
     return Y, -1
 
 
-def free_run_variance(model, U, Y, start, stop, covariance, noise):
+def free_run_variance(model, U, Y, start, stop, covariance, noise, ceiling=np.inf):
     """Variances of the simulated rows, by one dense solve over all times.
 
     Around the path the deviations of all outputs at all times obey ``d = A d + J p +
@@ -189,7 +202,8 @@ def free_run_variance(model, U, Y, start, stop, covariance, noise):
     responses.
 
     ``covariance`` is that of all parameters, ``noise`` the standard deviations of the
-    scaled outputs. Returns the path as well.
+    scaled outputs, ``ceiling`` the largest variance that the noise may add to them.
+    Returns the path as well.
     """
     path, diverged = free_run(model, U, Y, start, stop)
     n_times, n_outputs = stop - start, Y.shape[1]
@@ -210,9 +224,11 @@ def free_run_variance(model, U, Y, start, stop, covariance, noise):
     response = np.linalg.inv(np.eye(size) - A.reshape(size, size))
     S = response @ J.reshape(size, n_parameters)
     spread = np.tile((noise * model.y_scale) ** 2, n_times)
-    total = S @ covariance @ S.T + response @ np.diag(spread) @ response.T
+    by_noise = np.diag(response @ np.diag(spread) @ response.T)
+    by_noise = by_noise.reshape(n_times, n_outputs)
     V = np.full(Y.shape, np.nan)
-    V[start:stop] = np.diag(total).reshape(n_times, n_outputs)
+    V[start:stop] = np.diag(S @ covariance @ S.T).reshape(n_times, n_outputs)
+    V[start:stop] += np.minimum(by_noise, ceiling * model.y_scale**2)
     V[start:stop][~known] = np.nan
     return path, V, diverged
 
@@ -237,6 +253,130 @@ def predict_ahead(model, U, Y, horizon, start, stop, covariance=None, noise=None
         mean[t] = path[t]
         n_diverged += diverged >= 0
     return mean, variance, n_diverged
+
+
+def drawn_run(model, deviation, U, Y, noise, start, stop, linear):
+    """Draw ``Y[start:stop]`` with weights that deviate from those of the model.
+
+    The network is linear in the deviation, which comes in the order of `flatten`; with
+    ``linear`` the whole path is, around that of the model. ``noise`` is added in every
+    row. Returns the path and whether it diverged.
+    """
+    path, mode = Y.copy(), Y.copy()
+    path[start:stop] = mode[start:stop] = np.nan
+    for t in range(start, stop):
+        z = _regressors_of_row(model, U, path, t)
+        at = _regressors_of_row(model, U, mode, t) if linear else z
+        if np.isnan(at).any():
+            continue
+        arguments = (model.layers, model.activation, at[None])
+        out_of_mode = forward(*arguments)[0]
+        out = out_of_mode + jacobian(*arguments)[0] @ deviation
+        out = out + input_jacobian(*arguments)[0] @ (z - at)
+        if not (np.abs(out) <= model.limit).all():
+            return path, True
+        mode[t] = out_of_mode * model.y_scale + model.y_offset
+        path[t] = out * model.y_scale + model.y_offset + noise[t]
+    return path, False
+
+
+# Free runs in the scaled units of the network.
+
+
+class FreeRun(NamedTuple):
+    """Measured regressors (n_rows, n_features), and which of them are past outputs.
+
+    feedback : list of (position, output, lag, slope, offset); from row ``origin[t]`` on
+        the regressor is offset + slope * output, before it is the measured one
+    given : rows whose outputs are initial conditions
+    """
+
+    feedback: list
+    X: np.ndarray
+    origin: np.ndarray
+    given: np.ndarray
+    limit: float
+
+
+def regressors_of_run(run, path, t):
+    x = run.X[t].astype(path.dtype)
+    for position, output, lag, slope_, offset in run.feedback:
+        if t - lag >= run.origin[t]:
+            x[position] = offset + slope_ * path[t - lag, output]
+    return x
+
+
+def run_path(layers, activation, run, initial):
+    """Outputs (n_rows, n_outputs), and the first row that diverged or -1."""
+    path = np.array(initial)
+    for t in range(len(path)):
+        if run.given[t]:
+            continue
+        x = regressors_of_run(run, path, t)
+        out = forward(layers, activation, x)
+        if not (np.abs(out) <= run.limit).all():
+            return path, t
+        path[t] = out
+    return path, -1
+
+
+def path_derivatives(theta, sizes, activation, run, initial, unknown, step=1e-30):
+    """Derivatives of the path by all parameters, then by the unknown initial outputs.
+
+    (n_rows, n_outputs, n_parameters + n_unknown), by complex steps through whole runs;
+    ``unknown`` is a list of (row, output).
+    """
+    columns = []
+    for number in range(len(theta) + len(unknown)):
+        moved, start = theta.astype(complex), initial.astype(complex)
+        if number < len(theta):
+            moved[number] += 1j * step
+        else:
+            start[unknown[number - len(theta)]] += 1j * step
+        path, _ = run_path(unflatten(moved, sizes), activation, run, start)
+        columns.append(path.imag / step)
+    return np.stack(columns, axis=-1)
+
+
+def path_recursion(layers, activation, run, initial, unknown):
+    """`path_derivatives` row after row, from those of the rows before."""
+    path, _ = run_path(layers, activation, run, initial)
+    n_parameters = len(flatten(layers))
+    S = np.zeros((*path.shape, n_parameters + len(unknown)))
+    for number, place in enumerate(unknown):
+        S[place][n_parameters + number] = 1.0
+    for t in np.flatnonzero(~run.given):
+        x = regressors_of_run(run, path, t)[None]
+        by_inputs = input_jacobian(layers, activation, x)[0]
+        S[t, :, :n_parameters] = jacobian(layers, activation, x)[0]
+        for position, output, lag, slope_, _ in run.feedback:
+            if t - lag >= run.origin[t]:
+                gain = by_inputs[:, position] * slope_
+                S[t] += np.outer(gain, S[t - lag, output])
+    return S
+
+
+def stretches(U, Y, regressors, sessions):
+    """Gap-free stretches as (start, stop), and which rows follow a complete window."""
+    max_lag = max(lag for _, lag in regressors)
+    found, windows, start = [], np.zeros(len(Y), dtype=bool), None
+    for t in range(len(Y)):
+        # a session is a run of equal ids
+        inside = t >= max_lag and len(set(sessions[t - max_lag : t + 1])) == 1
+        windows[t] = inside and np.isfinite(Y[t - max_lag : t]).all()
+        known = inside and all(
+            np.isfinite(U[t - lag, signal])
+            for signal, lag in regressors
+            if signal < U.shape[1]
+        )
+        if start is not None and not (known and sessions[t] == sessions[start]):
+            found.append((start, t))
+            start = None
+        if start is None and known and windows[t]:
+            start = t
+    if start is not None:
+        found.append((start, len(Y)))
+    return found, windows
 
 
 # Evidence.

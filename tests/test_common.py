@@ -8,6 +8,7 @@ from skbayesnn import (
     FrankWolfeRBM,
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
+    SparseBayesNARXRegressorCV,
 )
 
 # What a lagged model predicts for a row depends on the rows before it, by its nature.
@@ -27,10 +28,16 @@ ESTIMATORS = [
         (8, 4), activation="relu", groups="element", curvature="diag", solver="lbfgs"
     ),
     SparseBayesMLPRegressor((), reg_lambda=0.5, n_restarts=2),
-    SparseBayesNARXRegressor(random_state=0),
     # the checks have static data: only without pruning are lags sure to stay
+    SparseBayesNARXRegressor(kappa_variance=0.0, kappa_weight=0.0, random_state=0),
     SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
     SparseBayesNARXRegressor(4, 0, hidden_layer_sizes=(), reg_lambda=0.0),
+    SparseBayesNARXRegressor(
+        3, 2, focus="simulation", n_networks=2, reg_lambda=0.0, max_cycles=5
+    ),
+    SparseBayesNARXRegressorCV(
+        (1, 2), (0.0, 1.0), cv=2, n_networks=2, hidden_layer_sizes=2, max_cycles=3
+    ),
     ContrastiveDivergenceRBM(random_state=0),
     ContrastiveDivergenceRBM(
         8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0

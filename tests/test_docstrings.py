@@ -6,7 +6,12 @@ from importlib import import_module
 import pytest
 from numpydoc.validate import validate
 
-PUBLIC_MODULES = ["skbayesnn", "skbayesnn.datasets", "skbayesnn.metrics"]
+PUBLIC_MODULES = [
+    "skbayesnn",
+    "skbayesnn.datasets",
+    "skbayesnn.displays",
+    "skbayesnn.metrics",
+]
 
 # Not asked of every docstring: an extended summary (ES01), See Also (SA01), examples
 # (EX01), a first line of Returns without a name (RT02), and the line on which the

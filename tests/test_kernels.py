@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skbayesnn.kernels import activations, mlp, narx
+from skbayesnn.kernels import activations, mlp, narx, row
 from skbayesnn.kernels.activations import BLOCK
 
 CODES = {
@@ -26,13 +26,23 @@ EPS = np.finfo(float).eps
 class Case:
     """A random network, some of its weights pruned, and data for it."""
 
-    def __init__(self, sizes, activation="tanh", n_samples=65, seed=0, pruned=0.0):
+    def __init__(
+        self,
+        sizes,
+        activation="tanh",
+        n_samples=65,
+        seed=0,
+        pruned=0.0,
+        skip=False,
+    ):
         rng = np.random.default_rng(seed)
         self.sizes = np.array(sizes, dtype=np.int64)
         self.activation, self.code = activation, CODES[activation]
         n_parameters = sum(
             (a + 1) * b for a, b in zip(sizes[:-1], sizes[1:], strict=True)
         )
+        if skip:
+            n_parameters += sizes[0] * sizes[-1]
         self.theta = rng.standard_normal(n_parameters)
         self.keep = rng.uniform(size=n_parameters) >= pruned
         self.theta[~self.keep] = 0.0
@@ -116,6 +126,29 @@ def test_passes_with_layers_of_no_units(activation, sizes):
     assert_array_equal(out, np.repeat(case.layers[-1][1][:, None], 65, axis=1))
 
 
+@pytest.mark.parametrize("pruned", [0.0, 0.6])
+@pytest.mark.parametrize("hidden", [(), (4,), (0,), (3, 2)])
+@pytest.mark.parametrize("activation", CODES)
+def test_passes_with_a_skip_connection(activation, hidden, pruned):
+    case = Case((3, *hidden, 2), activation, pruned=pruned, seed=1, skip=True)
+    assert case.theta[-6:].any()
+    check_all_passes(case)
+
+
+def test_the_skip_connection_starts_behind_the_layers():
+    for sizes in [(3, 2), (3, 4, 2), (3, 0, 2), (0, 1)]:
+        expected = len(Case(sizes).theta)
+        assert mlp.n_layer_parameters(np.array(sizes)) == expected
+
+
+def test_a_skip_connection_is_a_linear_network_beside_the_layers():
+    case = Case((3, 4, 2), skip=True)
+    layers = mlp.forward(case.theta[:-6], case.sizes, case.code, case.XT)
+    beside = case.theta[-6:].reshape(3, 2).T @ case.XT
+    found = mlp.forward(*case.network, case.XT)
+    assert_allclose(found, layers + beside, rtol=1e-12, atol=1e-13)
+
+
 def test_no_samples():
     case = Case((2, 3, 1), n_samples=0)
     assert mlp.forward(*case.network, case.XT).shape == (1, 0)
@@ -123,9 +156,10 @@ def test_no_samples():
     assert loss == 0.0 and not gradient.any()
 
 
+@pytest.mark.parametrize("skip", [False, True])
 @pytest.mark.parametrize("activation", CODES)
-def test_references_agree_with_each_other(activation):
-    case = Case((3, 4, 2, 2), activation, n_samples=7)
+def test_references_agree_with_each_other(activation, skip):
+    case = Case((3, 4, 2, 2), activation, n_samples=7, skip=skip)
     by_step = naive.jacobian(*case.reference, case.X)
     by_hand = naive.jacobian_backpropagation(*case.reference, case.X)
     assert_allclose(by_step, by_hand, rtol=1e-12, atol=1e-13)
@@ -152,20 +186,81 @@ def test_orders_of_memory_agree():
     assert expected.dtype == np.float64
 
 
+# one sample
+
+
+ROWS = [
+    dict(sizes=(3, 2)),
+    dict(sizes=(3, 4, 1)),
+    dict(sizes=(2, 3, 4, 2), pruned=0.4),
+    # wider than a block of samples
+    dict(sizes=(2, BLOCK + 6, 2)),
+    dict(sizes=(2, 0, 3)),
+    dict(sizes=(0, 0, 1)),
+    dict(sizes=(3, 2), skip=True),
+    dict(sizes=(3, 4, 2), skip=True),
+    dict(sizes=(3, 4, 3, 2), skip=True, pruned=0.4),
+    dict(sizes=(3, 0, 2), skip=True),
+]
+
+
+@pytest.mark.parametrize("activation", CODES)
+@pytest.mark.parametrize("options", ROWS, ids=str)
+def test_row(options, activation):
+    case = Case(**options, activation=activation, n_samples=3)
+    n_in, n_out = case.sizes[0], case.sizes[-1]
+    a, power, bits = row.row_workspace(case.sizes)
+    delta, derivative = np.empty_like(a), np.empty_like(case.theta)
+    for x, seed in zip(case.X, case.Y, strict=True):
+        # what the last sample left behind is not read
+        a[n_in:] = delta[:] = derivative[:] = np.nan
+        a[:n_in] = x
+        row.forward_row(*case.network, a, power, bits)
+        assert_array_equal(a[:n_in], x)
+        expected = naive.forward(*case.reference, x)
+        assert_allclose(a[len(a) - n_out :], expected, rtol=1e-12, atol=1e-13)
+
+        delta[len(delta) - n_out :] = seed
+        row.backward_row(*case.network, a, delta, derivative)
+        expected = naive.backpropagation(*case.reference, x, seed)
+        assert_allclose(derivative, expected, rtol=1e-11, atol=1e-12)
+        expected = seed @ naive.input_jacobian(*case.reference, x[None])[0]
+        assert_allclose(delta[:n_in], expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", CODES)
+def test_row_and_block_agree_at_all_units(activation):
+    case = Case((3, 5, 4, 2), activation, n_samples=1, skip=True)
+    a, power, bits = row.row_workspace(case.sizes)
+    a[:3] = case.X[0]
+    row.forward_row(*case.network, a, power, bits)
+    hidden = naive.activate(
+        activation, case.X[0] @ case.layers[0][0] + case.layers[0][1]
+    )
+    assert_allclose(a[3:8], hidden, rtol=1e-13, atol=1e-14)
+    out = mlp.forward(*case.network, case.XT)
+    assert_allclose(a[-2:], out[:, 0], rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("activation", CODES)
+def test_a_missing_value_reaches_the_outputs_of_a_row(activation):
+    case = Case((2, 3, 2), activation)
+    a, power, bits = row.row_workspace(case.sizes)
+    a[:2] = 0.3, np.nan
+    with np.errstate(all="ignore"):
+        row.forward_row(*case.network, a, power, bits)
+    assert np.isnan(a[2:]).all()
+
+
 # activations
 
 
-def block_apply(activation, values):
-    """`activate_block` over any number of values."""
-    out = np.empty(len(values))
-    power, bits = activations.block_workspace()
-    for start in range(0, len(values), BLOCK):
-        part = values[start : start + BLOCK]
-        h = np.zeros(BLOCK)
-        h[: len(part)] = part
-        activations.activate_block(CODES[activation], h, power, bits)
-        out[start : start + BLOCK] = h[: len(part)]
-    return out
+def apply_many(activation, values):
+    """`activate_many` on a copy."""
+    h = np.array(values)
+    power, bits = activations.activation_workspace(len(h))
+    activations.activate_many(CODES[activation], h, len(h), power, bits)
+    return h
 
 
 def ladder(lowest=-320):
@@ -182,44 +277,44 @@ def ulps(values, reference):
     return np.abs((values - reference) / spacing).astype(float)
 
 
-def test_tanh_block_is_accurate_to_a_few_ulp():
+def test_many_tanh_are_accurate_to_a_few_ulp():
     x = ladder()
     reference = np.tanh(x.astype(np.longdouble))
     with np.errstate(over="ignore"):
-        found = block_apply("tanh", x)
+        found = apply_many("tanh", x)
     assert ulps(found, reference).max() < 4.0
     assert np.abs(found).max() <= 1.0
     assert_array_equal(np.sign(found), np.sign(x))
 
 
-def test_tanh_block_is_accurate_at_random_points():
+def test_many_tanh_are_accurate_at_random_points():
     rng = np.random.default_rng(0)
     x = rng.standard_normal(2000) * 10.0 ** rng.uniform(-8.0, 1.0, size=2000)
-    assert ulps(block_apply("tanh", x), np.tanh(x.astype(np.longdouble))).max() < 4.0
+    assert ulps(apply_many("tanh", x), np.tanh(x.astype(np.longdouble))).max() < 4.0
 
 
-def test_logistic_block():
+def test_many_logistic():
     x = np.linspace(-60.0, 60.0, 601)
     reference = 1.0 / (1.0 + np.exp(-x))
     # built from a tanh around 1/2: accurate beside 1, not relative to itself
-    assert_allclose(block_apply("logistic", x), reference, rtol=0.0, atol=2.0 * EPS)
-    assert_array_equal(block_apply("logistic", np.array([-1e308, 1e308])), [0.0, 1.0])
+    assert_allclose(apply_many("logistic", x), reference, rtol=0.0, atol=2.0 * EPS)
+    assert_array_equal(apply_many("logistic", np.array([-1e308, 1e308])), [0.0, 1.0])
 
 
-def test_relu_block():
+def test_many_relu():
     x = ladder()
-    assert_array_equal(block_apply("relu", x), np.maximum(x, 0.0))
+    assert_array_equal(apply_many("relu", x), np.maximum(x, 0.0))
 
 
 @pytest.mark.parametrize(
     "activation, low, high",
     [("tanh", -1.0, 1.0), ("relu", 0.0, np.inf), ("logistic", 0.0, 1.0)],
 )
-def test_blocks_at_nan_and_infinity(activation, low, high):
+def test_many_at_nan_and_infinity(activation, low, high):
     values = np.zeros(BLOCK)
     values[[3, 10, 20, 63]] = [np.nan, -np.inf, np.inf, -np.nan]
     with np.errstate(all="ignore"):
-        found = block_apply(activation, values)
+        found = apply_many(activation, values)
     assert np.isnan(found[[3, 63]]).all()
     assert_array_equal(found[[10, 20]], [low, high])
     others = np.delete(found, [3, 10, 20, 63])
@@ -257,16 +352,30 @@ def test_slope_block_agrees_with_single_slopes(activation):
 
 
 @pytest.mark.parametrize("activation", CODES)
-def test_block_and_single_activations_agree(activation):
+def test_many_and_single_activations_agree(activation):
     x = np.linspace(-8.0, 8.0, 101)
     single = [activations.activate(CODES[activation], h) for h in x]
-    assert_allclose(block_apply(activation, x), single, rtol=0.0, atol=4 * EPS)
+    assert_allclose(apply_many(activation, x), single, rtol=0.0, atol=4 * EPS)
 
 
-def test_workspace_is_one_memory_seen_twice():
-    power, bits = activations.block_workspace()
+@pytest.mark.parametrize("n", [0, 1, 5, BLOCK, BLOCK + 1])
+@pytest.mark.parametrize("activation", CODES)
+def test_only_so_many_are_activated(activation, n):
+    h = np.linspace(-2.0, 2.0, n + 3)
+    expected = h.copy()
+    expected[:n] = naive.activate(activation, h[:n])
+    activations.activate_many(
+        CODES[activation], h, n, *activations.activation_workspace(n)
+    )
+    assert_allclose(h, expected, rtol=1e-14)
+    assert_array_equal(h[n:], expected[n:])
+
+
+@pytest.mark.parametrize("n", [1, BLOCK])
+def test_workspace_is_one_memory_seen_twice(n):
+    power, bits = activations.activation_workspace(n)
     power[:] = 1.0
-    assert power.shape == bits.shape == (BLOCK,)
+    assert power.shape == bits.shape == (n,)
     assert (bits == 1023 << 52).all()
 
 
@@ -331,12 +440,13 @@ class System:
         seed=0,
         gain=0.5,
         pruned=0.0,
+        skip=False,
     ):
         rng = np.random.default_rng(seed)
         pairs = [(k, lag) for k in range(n_inputs) for lag in input_lags]
         pairs += [(n_inputs + k, lag) for k in range(n_outputs) for lag in output_lags]
         sizes = (len(pairs), *hidden, n_outputs)
-        self.case = Case(sizes, activation, seed=seed, pruned=pruned)
+        self.case = Case(sizes, activation, seed=seed, pruned=pruned, skip=skip)
         self.case.theta *= gain
         maps = [rng.standard_normal(n) for n in (len(pairs), n_outputs)]
         scales = [rng.uniform(0.5, 2.0, size=n) for n in (len(pairs), n_outputs)]
@@ -370,7 +480,8 @@ class System:
         full = np.zeros((len(keep), len(keep)))
         full[np.ix_(keep, keep)] = matrix
         given = np.empty((0, 0)) if diagonal else matrix
-        return (self.case.column, given, variances, self.noise), full
+        ceiling = np.full(len(self.noise), np.inf)
+        return (self.case.column, given, variances, self.noise, ceiling), full
 
 
 SYSTEMS = [
@@ -384,6 +495,9 @@ SYSTEMS = [
     dict(output_lags=()),
     dict(pruned=0.4, seed=3),
     dict(pruned=1.0),
+    dict(skip=True),
+    dict(hidden=(), n_outputs=2, skip=True, gain=0.25),
+    dict(hidden=(3, 2), n_outputs=2, skip=True, pruned=0.3, gain=0.3),
 ]
 
 
@@ -506,6 +620,30 @@ def test_recursions_take_read_only_arrays():
     assert_array_equal(again, Y)
 
 
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_fed_back_noise_has_a_ceiling(n_outputs):
+    system = System(n_outputs=n_outputs, hidden=(), gain=0.3)
+    (*posterior, _), full = system.posterior(False)
+    # between the variance in the first row and that in the last
+    ceiling = 1.01 * system.noise**2
+    rows = (system.start, system.stop)
+    record = (system.model, system.U, system.Y, *rows, full, system.noise)
+    _, V_expected, _ = naive.free_run_variance(*record, ceiling)
+    _, V_free, _ = naive.free_run_variance(*record)
+    assert (V_expected < V_free)[-1].all() and (V_expected == V_free)[rows[0]].all()
+    Y, V = system.Y.copy(), np.full(system.Y.shape, np.nan)
+    arguments = (*system.arguments, *posterior, ceiling, system.U)
+    narx.simulate_variance(*arguments, Y, V, *rows)
+    assert_allclose(V, V_expected, rtol=1e-10)
+    out, V = system.Y.copy(), np.full(system.Y.shape, np.nan)
+    narx.predict_ahead_variance(*arguments, system.Y, 99, out, V, 0, system.stop)
+    assert_allclose(V, V_expected, rtol=1e-10)
+
+
+# noise that may add as much as it does
+FREE = np.full(1, np.inf)
+
+
 def autoregression(*coefficients, intercept=0.0, limit=100.0):
     """A linear network on its own past, without inputs or scales."""
     n = len(coefficients)
@@ -530,7 +668,7 @@ def test_divergence_is_reported_and_blanks_what_follows(with_variance):
     V = np.zeros_like(Y)
     if with_variance:
         column = np.array([0, 1])
-        posterior = (column, np.eye(2), np.ones(2), np.ones(1))
+        posterior = (column, np.eye(2), np.ones(2), np.ones(1), FREE)
         row = narx.simulate_variance(*arguments, *posterior, U, Y, V, 1, 10)
         assert np.isfinite(V[:7]).all() and np.isnan(V[7:10]).all()
         assert (V[10:] == 0.0).all()
@@ -590,7 +728,7 @@ def test_every_diverged_row_ahead_is_counted():
         assert n_diverged == n_expected == len(diverged)
         assert_array_equal(mean, expected)
         assert_array_equal(np.flatnonzero(np.isnan(mean[1:, 0])) + 1, diverged)
-        posterior = (np.array([0, 1]), np.eye(2), np.ones(2), np.ones(1))
+        posterior = (np.array([0, 1]), np.eye(2), np.ones(2), np.ones(1), FREE)
         n_diverged = narx.predict_ahead_variance(
             *arguments, *posterior, U, Y, horizon, mean, V, 0, 6
         )
@@ -649,7 +787,7 @@ def test_noise_of_an_autoregression_reaches_its_stationary_variance():
     a1, a2, noise = 0.5, 0.3, 0.2
     n_rows = 150
     Y, V = np.zeros((n_rows, 1)), np.zeros((n_rows, 1))
-    posterior = (np.arange(3), np.empty((0, 0)), np.zeros(3), np.array([noise]))
+    posterior = (np.arange(3), np.empty((0, 0)), np.zeros(3), np.array([noise]), FREE)
     arguments = autoregression(a1, a2)
     U = np.empty((n_rows, 0))
     narx.simulate_variance(*arguments, *posterior, U, Y, V, 2, n_rows)
@@ -666,7 +804,8 @@ def test_weight_variance_of_an_autoregression():
     n_rows = 20
     Y, V = np.zeros((n_rows, 1)), np.zeros((n_rows, 1))
     Y[0] = y0
-    posterior = (np.array([0, -1]), np.eye(1) * spread, np.full(1, spread), np.zeros(1))
+    matrix, variances = np.eye(1) * spread, np.full(1, spread)
+    posterior = (np.array([0, -1]), matrix, variances, np.zeros(1), FREE)
     U = np.empty((n_rows, 0))
     narx.simulate_variance(*autoregression(a), *posterior, U, Y, V, 1, n_rows)
     t = np.arange(n_rows)
@@ -690,14 +829,12 @@ def test_a_fully_pruned_recursion_predicts_a_constant():
     U, Y, V = np.zeros((5, 2)), np.zeros((5, 1)), np.zeros((5, 1))
     arguments = (theta, sizes, CODES["tanh"], recursion)
     posterior = (np.zeros(1, dtype=np.int64), np.eye(1) * 0.5, np.full(1, 0.5))
-    noise = np.array([0.1])
-    assert narx.simulate_variance(*arguments, *posterior, noise, U, Y, V, 0, 5) == -1
+    posterior = (*posterior, np.array([0.1]), FREE)
+    assert narx.simulate_variance(*arguments, *posterior, U, Y, V, 0, 5) == -1
     assert_allclose(Y, 2.4)
     assert_allclose(V, 4.0 * (0.5 + 0.01))
     out, out_V = np.zeros_like(Y), np.zeros_like(Y)
     narx.predict_ahead(*arguments, U, Y, 3, out, 0, 5)
     assert_allclose(out, 2.4)
-    narx.predict_ahead_variance(
-        *arguments, *posterior, noise, U, Y, 3, out, out_V, 0, 5
-    )
+    narx.predict_ahead_variance(*arguments, *posterior, U, Y, 3, out, out_V, 0, 5)
     assert_allclose(out_V, V)

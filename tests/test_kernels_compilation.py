@@ -33,7 +33,7 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
 )
-from skbayesnn.kernels import activations, mlp, narx, random, rbm
+from skbayesnn.kernels import activations, mlp, narx, random, rbm, row, trajectory
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -59,6 +59,11 @@ def dynamic(X=X, y=y, horizon=None, **options):
     if horizon is not None:
         model.predict(X, y, horizon=horizon)
         model.predict(X, y, horizon=horizon, return_std=True)
+
+
+def simulation(X=X, y=y, **options):
+    options = {"focus": "simulation", "horizon_schedule": [1, 4, None], **options}
+    dynamic(X, y, **options)
 
 
 def binary(model, V=V):
@@ -98,7 +103,7 @@ def read_only(array):
 def dispatchers():
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
-        for module in (activations, mlp, narx, random, rbm)
+        for module in (activations, mlp, narx, random, rbm, row, trajectory)
         for name, value in vars(module).items()
         if not name.startswith("_")
         and hasattr(value, "signatures")
@@ -186,6 +191,44 @@ for convert in [
     dynamic(convert(X), y, horizon=2)
 """
 
+SIMULATION = """
+simulation()
+simulation(X[:40, :2], y[:40])
+simulation(y=Y)
+for hidden in [(), (30,), (3, 2)]:
+    simulation(hidden_layer_sizes=hidden)
+for pruning in [dict(kappa_weight=0.3), dict(kappa_weight=1e3)]:
+    simulation(**pruning)
+for activation in ["relu", "logistic"]:
+    simulation(activation=activation)
+for options in [
+    dict(skip_connection=False),
+    dict(solver="lbfgs"),
+    dict(solver="lbfgs", curvature="diag"),
+    dict(curvature="diag"),
+    dict(input_lags=[1, 3], output_lags=1),
+    dict(input_lags=2, output_lags=0),
+    dict(horizon_schedule=[1]),
+    dict(initial_conditions="estimated"),
+    dict(initial_conditions="estimated", y=Y),
+]:
+    simulation(**options)
+gaps = np.where(np.arange(100) == 50, np.nan, y)
+simulation(y=gaps)
+simulation(np.where(np.arange(100)[:, None] == 30, np.nan, X))
+simulation(read_only(X), read_only(y))
+for convert in [
+    np.asfortranarray,
+    lambda array: read_only(np.asfortranarray(array)),
+    lambda array: array.astype(np.float32),
+    lambda array: array.tolist(),
+    pd.DataFrame,
+]:
+    simulation(convert(X), convert(Y))
+    simulation(convert(X), convert(Y), solver="lbfgs")
+simulation(np.repeat(X, 2, axis=0)[::2], np.repeat(y, 2)[::2])
+"""
+
 BINARY = """
 for fit in [contrastive, frank_wolfe]:
     fit()
@@ -247,6 +290,11 @@ CALLED = {
         "narx.predict_ahead",
         "narx.predict_ahead_variance",
     },
+    "simulation": {
+        "trajectory.run_path",
+        "trajectory.run_sensitivities",
+        "trajectory.path_gradient",
+    },
     "binary": {
         "rbm.mean_units",
         "rbm.sample_units",
@@ -265,8 +313,13 @@ CALLED = {
 @needs_compiler
 @pytest.mark.parametrize("kind", CALLED)
 def test_one_signature_per_kernel(kind):
-    code = {"static": STATIC, "dynamic": DYNAMIC, "binary": BINARY}[kind]
-    counts = run(code)
+    code = {
+        "static": STATIC,
+        "dynamic": DYNAMIC,
+        "simulation": SIMULATION,
+        "binary": BINARY,
+    }
+    counts = run(code[kind])
     assert {name: c[0] for name, c in counts.items() if c[0] > 1} == {}
     # what is public was called
     called = {name for name, c in counts.items() if c[0] == 1}
@@ -276,15 +329,20 @@ def test_one_signature_per_kernel(kind):
 @needs_compiler
 def test_the_second_process_compiles_nothing(tmp_path):
     code = "static()\nSparseBayesNARXRegressor(**kwargs).fit(X, y)"
-    code += ".predict(X, y, horizon=2)"
+    code += ".predict(X, y, horizon=2)\n"
+    code += "SparseBayesNARXRegressor(focus='simulation', **kwargs).fit(X, y)"
     first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     used = {"mlp.forward", "mlp.jacobian", "mlp.input_sensitivity", "narx.simulate"}
-    used.add("narx.predict_ahead")
+    used |= {"narx.predict_ahead", "trajectory.run_path"}
+    used.add("trajectory.run_sensitivities")
     for name in used:
         # compiled once, also where other kernels call it
         assert first[name] == [1, 0, 1], name
         assert second[name] == [1, 1, 0], name
+    # predictions and fits in free run have these in common
+    for name in ["row.row_workspace", "row.forward_row", "row.backward_row"]:
+        assert first[name] == [1, 0, 1], name
     assert sum(misses for _, _, misses in second.values()) == 0
 
 

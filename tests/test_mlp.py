@@ -311,7 +311,7 @@ def test_all_inputs_constant_predicts_the_mean():
 BAD_PARAMETERS = {
     "hidden_layer_sizes": [(0,), (3, -1), 0, (2.5,), "ten"],
     "activation": ["sine", None],
-    "groups": ["layer", ("row", "layer"), (), ("row", "row")],
+    "groups": ["block", ("row", "block"), (), ("row", "row")],
     "reg_lambda": [-1.0, [1.0], [1.0, -1.0], [1.0, np.nan], np.inf, [[1.0, 1.0]]],
     "kappa_variance": [-1e-9],
     "kappa_weight": [-1e-9, "small"],

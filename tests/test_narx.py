@@ -493,7 +493,7 @@ def test_bad_records_are_named(case):
             "no regressor",
         ),
         ({"reg_lambda": -1.0}, "reg_lambda"),
-        ({"groups": "layer"}, "groups"),
+        ({"groups": "block"}, "groups"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -504,7 +504,11 @@ def test_bad_parameters_are_named(parameters, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (lambda u, y: {"y_init": y[:2]}, "y_init must have at least max_lag_=3.*got 2"),
+        (lambda u, y: {"y_init": y[:0]}, r"0 sample\(s\)"),
+        (
+            lambda u, y: {"y_init": y[:2], "X_init": u[:2]},
+            "y_init must have at least one.*max_lag_=3.*got 2",
+        ),
         (lambda u, y: {"y_init": np.r_[y, y]}, "y_init.*at most the 30 rows.*got 60"),
         (lambda u, y: {"y_init": [0, np.nan, 0]}, "y_init.*NaN"),
         (lambda u, y: {"y_init": np.ones((3, 2))}, "y_init must hold 1 outputs"),

@@ -1,8 +1,9 @@
-"""Hidden-unit activations, one value at a time and vectorised over a block.
+"""Hidden-unit activations, one value at a time and vectorised over many.
 
 ``math.tanh`` takes some 20 ns and never vectorises.  A pass over many samples works
-on blocks of ``BLOCK`` samples with a polynomial exponential that does, at the same
-accuracy (a few units in the last place) and a quarter of the time.
+on blocks of ``BLOCK`` samples, and a simulation on the units of a layer, with a
+polynomial exponential that does, at the same accuracy (a few units in the last place)
+and a quarter of the time.
 """
 
 import math
@@ -42,19 +43,19 @@ def slope(activation, a):
 
 
 @kernel(fastmath=STRICT)
-def _tanh_block(h, power, bits):
-    """``h = tanh(h)`` for ``BLOCK`` values; ``bits`` is the memory of ``power``.
+def _tanh_many(h, n, power, bits):
+    """``h = tanh(h)`` for ``n`` values; ``bits`` is the memory of ``power``.
 
     With ``2 h = k log(2) + r`` it builds ``expm1(2 h) = 2**k expm1(r) + 2**k - 1``,
     which keeps full relative accuracy near zero, and ``tanh = e / (e + 2)``.
     """
-    for s in range(BLOCK):
+    for s in range(n):
         y = 2.0 * h[s]
         y = 44.0 if y > 44.0 else y
         y = -44.0 if y < -44.0 else y
         h[s] = y
         power[s] = y * _LOG2E + _ROUND
-    for s in range(BLOCK):
+    for s in range(n):
         k = power[s] - _ROUND
         r = (h[s] - k * _LN2_HIGH) - k * _LN2_LOW
         p = 1.0 / 6227020800.0
@@ -70,27 +71,27 @@ def _tanh_block(h, power, bits):
         p = p * r + 1.0 / 6.0
         p = p * r + 0.5
         h[s] = p * r * r + r
-    for s in range(BLOCK):
+    for s in range(n):
         bits[s] = (bits[s] << 52) + (1023 << 52)
-    for s in range(BLOCK):
+    for s in range(n):
         e = power[s] * h[s] + (power[s] - 1.0)
         h[s] = e / (e + 2.0)
 
 
 @kernel
-def activate_block(activation, h, power, bits):
-    """Turn ``BLOCK`` pre-activations into activations, in place."""
+def activate_many(activation, h, n, power, bits):
+    """Turn ``n`` pre-activations into activations, in place."""
     if activation == TANH:
-        _tanh_block(h, power, bits)
+        _tanh_many(h, n, power, bits)
     elif activation == RELU:
-        for s in range(BLOCK):
+        for s in range(n):
             h[s] = 0.0 if h[s] < 0.0 else h[s]
     else:
         # the logistic function is a tanh of half the argument
-        for s in range(BLOCK):
+        for s in range(n):
             h[s] *= 0.5
-        _tanh_block(h, power, bits)
-        for s in range(BLOCK):
+        _tanh_many(h, n, power, bits)
+        for s in range(n):
             h[s] = 0.5 + 0.5 * h[s]
 
 
@@ -109,7 +110,7 @@ def slope_block(activation, a, delta):
 
 
 @kernel
-def block_workspace():
-    """Scratch memory of the block activations: one array seen as two types."""
-    power = np.empty(BLOCK)
+def activation_workspace(n):
+    """Scratch memory of the activations of ``n`` values: one array as two types."""
+    power = np.empty(n)
     return power, power.view(np.int64)

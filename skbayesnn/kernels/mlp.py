@@ -2,7 +2,8 @@
 
 Layer ``l`` maps ``sizes[l]`` units to ``sizes[l + 1]`` units.  ``theta`` holds, layer
 after layer, its weight matrix in C order (fan-in first) and then its biases.  Hidden
-units use ``activation``, the output layer is linear.
+units use ``activation``, the output layer is linear.  A ``theta`` that is longer ends
+in a skip connection: weights (n_features, n_outputs) from the inputs to the outputs.
 
 Samples stand along the last axis everywhere: inputs are (n_features, n_samples),
 outputs (n_outputs, n_samples), and a Jacobian holds one parameter a row.  So every
@@ -16,7 +17,7 @@ inverse noise standard deviation, up to a common factor.
 import numpy as np
 
 from ._jit import kernel
-from .activations import BLOCK, activate_block, block_workspace, slope_block
+from .activations import BLOCK, activate_many, activation_workspace, slope_block
 
 
 @kernel
@@ -25,6 +26,15 @@ def n_units(sizes):
     total = 0
     for size in sizes:
         total += size
+    return total
+
+
+@kernel
+def n_layer_parameters(sizes):
+    """Weights and biases of the layers: where a skip connection starts."""
+    total = 0
+    for layer in range(len(sizes) - 1):
+        total += (sizes[layer] + 1) * sizes[layer + 1]
     return total
 
 
@@ -56,9 +66,19 @@ def _forward_block(theta, sizes, activation, a, power, bits):
                     for s in range(BLOCK):
                         h[s] += weight * x[s]
             if layer < n_layers - 1:
-                activate_block(activation, h, power, bits)
+                activate_many(activation, h, BLOCK, power, bits)
         below = above
         w = bias + n_out
+    if w < len(theta):
+        n_out = sizes[n_layers]
+        for j in range(n_out):
+            h = a[below + j]
+            for i in range(sizes[0]):
+                weight = theta[w + i * n_out + j]
+                if weight != 0.0:
+                    x = a[i]
+                    for s in range(BLOCK):
+                        h[s] += weight * x[s]
 
 
 @kernel
@@ -69,8 +89,10 @@ def _backward_block(theta, sizes, activation, a, delta):
     respect to its pre-activation, and for the inputs the derivative itself.
     """
     n_layers = len(sizes) - 1
-    above = n_units(sizes) - sizes[n_layers]
-    w = len(theta)
+    first = n_units(sizes) - sizes[n_layers]
+    above = first
+    w = n_layer_parameters(sizes)
+    skip = w
     for layer in range(n_layers - 1, -1, -1):
         n_in = sizes[layer]
         n_out = sizes[layer + 1]
@@ -88,6 +110,16 @@ def _backward_block(theta, sizes, activation, a, delta):
             if layer > 0:
                 slope_block(activation, a[below + i], d)
         above = below
+    if skip < len(theta):
+        n_out = sizes[n_layers]
+        for i in range(sizes[0]):
+            d = delta[i]
+            for j in range(n_out):
+                weight = theta[skip + i * n_out + j]
+                if weight != 0.0:
+                    up = delta[first + j]
+                    for s in range(BLOCK):
+                        d[s] += weight * up[s]
 
 
 @kernel
@@ -96,7 +128,7 @@ def forward(theta, sizes, activation, XT):
     n_samples = XT.shape[1]
     n_out = sizes[-1]
     a = np.zeros((n_units(sizes), BLOCK))
-    power, bits = block_workspace()
+    power, bits = activation_workspace(BLOCK)
     first = len(a) - n_out
     out = np.empty((n_out, n_samples))
     for start in range(0, n_samples, BLOCK):
@@ -107,6 +139,19 @@ def forward(theta, sizes, activation, XT):
             for s in range(width):
                 out[o, start + s] = a[first + o, s]
     return out
+
+
+@kernel
+def _product(x, d, width, squared):
+    """Sum of the derivatives ``x d``, or of their squares, over a block."""
+    total = 0.0
+    if squared:
+        for s in range(width):
+            total += (x[s] * d[s]) * (x[s] * d[s])
+    else:
+        for s in range(width):
+            total += x[s] * d[s]
+    return total
 
 
 @kernel
@@ -121,24 +166,23 @@ def _add_products(sizes, a, delta, width, out, squared):
         n_in = sizes[layer]
         n_out = sizes[layer + 1]
         above = below + n_in
-        for i in range(n_in + 1):
+        for i in range(n_in):
             for j in range(n_out):
-                d = delta[above + j]
-                total = 0.0
-                if i == n_in:
-                    for s in range(width):
-                        total += d[s] * d[s] if squared else d[s]
-                else:
-                    x = a[below + i]
-                    if squared:
-                        for s in range(width):
-                            total += (x[s] * d[s]) * (x[s] * d[s])
-                    else:
-                        for s in range(width):
-                            total += x[s] * d[s]
-                out[w] += total
+                out[w] += _product(a[below + i], delta[above + j], width, squared)
                 w += 1
+        for j in range(n_out):
+            d = delta[above + j]
+            total = 0.0
+            for s in range(width):
+                total += d[s] * d[s] if squared else d[s]
+            out[w] += total
+            w += 1
         below = above
+    if w < len(out):
+        for i in range(sizes[0]):
+            for j in range(sizes[-1]):
+                out[w] += _product(a[i], delta[below + j], width, squared)
+                w += 1
 
 
 @kernel
@@ -148,7 +192,7 @@ def loss_gradient(theta, sizes, activation, weights, XT, YT):
     n_out = sizes[-1]
     a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
-    power, bits = block_workspace()
+    power, bits = activation_workspace(BLOCK)
     first = len(a) - n_out
     gradient = np.zeros_like(theta)
     loss = 0.0
@@ -184,7 +228,7 @@ def ggn_diag(theta, sizes, activation, weights, XT):
     n_out = sizes[-1]
     a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
-    power, bits = block_workspace()
+    power, bits = activation_workspace(BLOCK)
     first = len(a) - n_out
     diag = np.zeros_like(theta)
     for start in range(0, n_samples, BLOCK):
@@ -222,6 +266,16 @@ def _store_jacobian(sizes, a, delta, column, start, width, o, JT):
                     for s in range(width):
                         JT[c, o, start + s] = x[s] * d[s]
         below = above
+    if w < len(column):
+        for i in range(sizes[0]):
+            x = a[i]
+            for j in range(sizes[-1]):
+                c = column[w]
+                w += 1
+                if c >= 0:
+                    d = delta[below + j]
+                    for s in range(width):
+                        JT[c, o, start + s] = x[s] * d[s]
 
 
 @kernel
@@ -236,7 +290,7 @@ def jacobian(theta, sizes, activation, column, n_columns, weights, XT):
     n_out = sizes[-1]
     a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
-    power, bits = block_workspace()
+    power, bits = activation_workspace(BLOCK)
     first = len(a) - n_out
     out = np.empty((n_out, n_samples))
     JT = np.empty((n_columns, n_out, n_samples))
@@ -260,7 +314,7 @@ def input_sensitivity(theta, sizes, activation, XT):
     n_out = sizes[-1]
     a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
-    power, bits = block_workspace()
+    power, bits = activation_workspace(BLOCK)
     first = len(a) - n_out
     total = np.zeros(n_features)
     for start in range(0, n_samples, BLOCK):

@@ -1,8 +1,8 @@
 """Compiled simulation of a network that feeds its outputs back.
 
-One row at a time, so nothing vectorises over samples; all memory is taken before the
-loop. Missing values travel as NaN. A row whose regressors are all there, but whose
-prediction leaves the plausible range, has diverged: it and all that follow become NaN.
+All memory is taken before the loop. Missing values travel as NaN. A row whose
+regressors are all there, but whose prediction leaves the plausible range, has diverged:
+it and all that follow become NaN.
 """
 
 from typing import NamedTuple
@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._jit import kernel
-from .activations import activate, slope
-from .mlp import n_units
+from .row import backward_row, forward_row, row_workspace
 
 
 class Recursion(NamedTuple):
@@ -55,64 +54,6 @@ def _gather(recursion, U, Y, row, a):
 
 
 @kernel
-def _forward_row(theta, sizes, activation, a):
-    """All units from the inputs at the head of ``a``."""
-    n_layers = len(sizes) - 1
-    below = 0
-    w = 0
-    for layer in range(n_layers):
-        n_in = sizes[layer]
-        n_out = sizes[layer + 1]
-        above = below + n_in
-        bias = w + n_in * n_out
-        for j in range(n_out):
-            a[above + j] = theta[bias + j]
-        for i in range(n_in):
-            x = a[below + i]
-            row = w + i * n_out
-            for j in range(n_out):
-                a[above + j] += x * theta[row + j]
-        if layer < n_layers - 1:
-            for j in range(n_out):
-                a[above + j] = activate(activation, a[above + j])
-        below = above
-        w = bias + n_out
-
-
-@kernel
-def _backward_row(theta, sizes, activation, a, delta, column, derivative):
-    """Derivatives of the output whose seed stands in ``delta``.
-
-    Fills ``delta`` for all units (for inputs: the derivative by the scaled input) and
-    ``derivative`` by each kept parameter.
-    """
-    n_layers = len(sizes) - 1
-    above = n_units(sizes) - sizes[n_layers]
-    w = len(theta)
-    for layer in range(n_layers - 1, -1, -1):
-        n_in = sizes[layer]
-        n_out = sizes[layer + 1]
-        below = above - n_in
-        w -= (n_in + 1) * n_out
-        for i in range(n_in + 1):
-            row = w + i * n_out
-            x = a[below + i] if i < n_in else 1.0
-            total = 0.0
-            for j in range(n_out):
-                d = delta[above + j]
-                if i < n_in:
-                    total += theta[row + j] * d
-                c = column[row + j]
-                if c >= 0:
-                    derivative[c] = x * d
-            if i < n_in:
-                if layer > 0:
-                    total *= slope(activation, x)
-                delta[below + i] = total
-        above = below
-
-
-@kernel
 def _emit(recursion, a, first, Y, row):
     """Write one row of outputs in the user's units; False if it diverged."""
     n_outputs = Y.shape[1]
@@ -131,13 +72,13 @@ def simulate(theta, sizes, activation, recursion, U, Y, start, stop):
 
     Returns the first row that diverged, or -1. Rows from there on are NaN.
     """
-    a = np.empty(n_units(sizes))
+    a, power, bits = row_workspace(sizes)
     first = len(a) - sizes[-1]
     for row in range(start, stop):
         if not _gather(recursion, U, Y, row, a):
             Y[row] = np.nan
             continue
-        _forward_row(theta, sizes, activation, a)
+        forward_row(theta, sizes, activation, a, power, bits)
         if not _emit(recursion, a, first, Y, row):
             Y[row:stop] = np.nan
             return row
@@ -171,6 +112,7 @@ def simulate_variance(
     covariance,
     variances,
     noise,
+    ceiling,
     U,
     Y,
     V,
@@ -186,14 +128,16 @@ def simulate_variance(
 
     and the deviation caused by process noise, :math:`e_t = \sum_k g_k e_{t-k} + \xi_t`,
     has its covariance over the last rows carried along. The variance is
-    :math:`s_t^T C s_t + E[e_t^2]`. Outputs before ``start`` are taken as exact.
+    :math:`s_t^T C s_t + E[e_t^2]`, the second term at most ``ceiling``. Outputs before
+    ``start`` are taken as exact.
     """
     n_inputs = U.shape[1]
     n_outputs = Y.shape[1]
     n_kept = len(variances)
     memory = _longest(recursion.lag) + 1
-    a = np.empty(n_units(sizes))
+    a, power, bits = row_workspace(sizes)
     delta = np.empty_like(a)
+    direct = np.empty_like(theta)
     first = len(a) - n_outputs
     # both are ring buffers over the last rows
     S = np.zeros((memory, n_outputs, n_kept))
@@ -204,7 +148,7 @@ def simulate_variance(
             Y[row] = np.nan
             V[row] = np.nan
             continue
-        _forward_row(theta, sizes, activation, a)
+        forward_row(theta, sizes, activation, a, power, bits)
         if not _emit(recursion, a, first, Y, row):
             Y[row:stop] = np.nan
             V[row:stop] = np.nan
@@ -214,7 +158,10 @@ def simulate_variance(
             delta[first:] = 0.0
             delta[first + o] = 1.0
             s = S[slot, o]
-            _backward_row(theta, sizes, activation, a, delta, column, s)
+            backward_row(theta, sizes, activation, a, delta, direct)
+            for w in range(len(column)):
+                if column[w] >= 0:
+                    s[column[w]] = direct[w]
             for i in range(len(recursion.lag)):
                 k = recursion.signal[i] - n_inputs
                 gain[o, i] = 0.0
@@ -226,7 +173,9 @@ def simulate_variance(
         _advance_noise(recursion, gain, n_inputs, noise, K, row, memory)
         for o in range(n_outputs):
             spread = _quadratic_form(covariance, variances, S[slot, o])
-            spread += K[slot, o, slot, o]
+            # written so that a variance beyond all numbers, a NaN, meets the ceiling
+            fed_back = K[slot, o, slot, o]
+            spread += fed_back if fed_back < ceiling[o] else ceiling[o]
             V[row, o] = spread * recursion.y_scale[o] * recursion.y_scale[o]
     return -1
 
@@ -303,6 +252,7 @@ def predict_ahead_variance(
     covariance,
     variances,
     noise,
+    ceiling,
     U,
     Y,
     horizon,
@@ -329,6 +279,7 @@ def predict_ahead_variance(
             covariance,
             variances,
             noise,
+            ceiling,
             U[origin - max_lag : row + 1],
             path,
             spread,

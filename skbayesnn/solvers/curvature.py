@@ -14,26 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, lapack, solve_triangular
 
-from ..kernels import mlp
-from .network import column_index
-
-# One block of the Jacobian; small enough to stay in the cache between its making and
-# the product that consumes it.
-BLOCK_BYTES = 4 * 2**20
-
-
-class Data(NamedTuple):
-    """Training data as the compiled passes take it.
-
-    XT : (n_features, n_samples), all inputs of the full network
-    YT : (n_outputs, n_samples)
-    weights : (n_outputs,) inverse noise standard deviations up to a common factor
-    """
-
-    XT: np.ndarray
-    YT: np.ndarray
-    weights: np.ndarray
-
 
 class Full(NamedTuple):
     JTJ: np.ndarray
@@ -55,26 +35,6 @@ class Linearization(NamedTuple):
     curvature: NamedTuple
 
 
-def select_inputs(network, data):
-    """The data with only those inputs that the network still reads."""
-    units = network.units[0]
-    if len(units) == len(data.XT):
-        return data
-    return data._replace(XT=np.ascontiguousarray(data.XT[units]))
-
-
-def squared_errors(network, data):
-    """Squared error of each output; ``data`` holds the inputs the network reads."""
-    out = mlp.forward(network.theta, network.sizes, network.activation, data.XT)
-    residual = out - data.YT
-    return np.einsum("ij,ij->i", residual, residual)
-
-
-def squared_error(network, data):
-    """Weighted squared error over all outputs."""
-    return float(squared_errors(network, data) @ data.weights**2)
-
-
 def choose_form(curvature, n_parameters, n_observations):
     """The form of the curvature: ``Full`` or ``Dual``, whichever is smaller."""
     if curvature == "diag":
@@ -86,28 +46,10 @@ def linearize(network, data, form):
     """Error, gradient and curvature at the weights of ``network``."""
     if form is Diagonal:
         return _linearize_diagonal(network, data)
-    column = column_index(network.keep)
     n_columns = int(np.count_nonzero(network.keep))
-    n_outputs, n_samples = data.YT.shape
-    block = n_samples
-    if form is Full:
-        block = max(64, BLOCK_BYTES // (8 * max(1, n_columns) * n_outputs))
     squared, gradient = 0.0, np.zeros(n_columns)
     JTJ = np.zeros((n_columns, n_columns)) if form is Full else None
-    for start in range(0, n_samples, block):
-        stop = min(start + block, n_samples)
-        XT = data.XT if block >= n_samples else data.XT[:, start:stop].copy()
-        out, JT = mlp.jacobian(
-            network.theta,
-            network.sizes,
-            network.activation,
-            column,
-            n_columns,
-            data.weights,
-            XT,
-        )
-        JT = JT.reshape(n_columns, -1)
-        residual = ((out - data.YT[:, start:stop]) * data.weights[:, None]).ravel()
+    for residual, JT in data.blocks(network, in_one=form is Dual):
         squared += float(residual @ residual)
         gradient += JT @ residual
         if form is Full:
@@ -117,11 +59,15 @@ def linearize(network, data, form):
 
 
 def _linearize_diagonal(network, data):
-    arguments = (network.theta, network.sizes, network.activation, data.weights)
-    loss, gradient = mlp.loss_gradient(*arguments, data.XT, data.YT)
-    diag = mlp.ggn_diag(*arguments, data.XT)
+    loss, gradient = data.loss_gradient(network)
     keep = network.keep
+    diag = data.ggn_diag(network)
     return Linearization(2.0 * loss, gradient[keep], Diagonal(diag[keep]))
+
+
+def squared_error(network, data):
+    """Weighted squared error over all outputs."""
+    return float(data.squared_errors(network) @ data.weights**2)
 
 
 def diagonal_of(curvature):
@@ -158,7 +104,10 @@ def _scaled_precision(curvature, variance, noise):
     root = np.sqrt(variance)
     matrix = curvature.JTJ * root[:, None]
     matrix *= root / noise
-    matrix[np.diag_indices_from(matrix)] += 1.0
+    diagonal = np.diag_indices_from(matrix)
+    # where a recursion is nearly unstable, rounding errors of J.T J exceed the prior
+    rounding = np.finfo(np.float64).eps * len(matrix)
+    matrix[diagonal] += 1.0 + rounding * matrix[diagonal].max(initial=0.0)
     return root, _cholesky(matrix)
 
 

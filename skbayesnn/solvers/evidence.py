@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .network import join_layers
+from .network import blocks, join_layers
 
-GROUPS = ("element", "row", "column")
+GROUPS = ("element", "row", "column", "layer")
 # Biases are neither penalised towards zero nor pruned in the paper: this prior is flat
 # for standardised data, yet proper, as the marginal likelihood needs it.
 BIAS_VARIANCE = 100.0
@@ -54,14 +54,14 @@ class Prior(NamedTuple):
     variances: tuple
 
 
-def init_prior(sizes, groups):
+def init_prior(sizes, groups, skip=False):
     """All group variances one, as Algorithm 1 starts."""
     labels, variances = [], []
     for kind in groups:
         layers, n_groups = [], 0
-        for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for n_in, n_out, n_biases in blocks(sizes, skip):
             label, count = _label_layer(kind, n_in, n_out)
-            layers.append((label + n_groups, np.full(n_out, -1)))
+            layers.append((label + n_groups, np.full(n_biases, -1)))
             n_groups += count
         labels.append(join_layers(layers))
         variances.append(np.ones(n_groups))
@@ -71,6 +71,8 @@ def init_prior(sizes, groups):
 def _label_layer(kind, n_in, n_out):
     if kind == "element":
         return np.arange(n_in * n_out).reshape(n_in, n_out), n_in * n_out
+    if kind == "layer":
+        return np.zeros((n_in, n_out), dtype=int), 1
     if kind == "row":
         return np.repeat(np.arange(n_in), n_out).reshape(n_in, n_out), n_in
     return np.tile(np.arange(n_out), (n_in, 1)), n_out

@@ -18,6 +18,7 @@ class Network(NamedTuple):
     units : for each layer, the indices of those units in the full network
     full_sizes : units in each layer before any pruning
     activation : code of the hidden activation
+    skip : whether weights from the inputs straight to the outputs follow the layers
     """
 
     theta: np.ndarray
@@ -26,22 +27,32 @@ class Network(NamedTuple):
     units: tuple
     full_sizes: tuple
     activation: int
+    skip: bool = False
 
 
-def count_parameters(sizes):
+def blocks(sizes, skip=False):
+    """Shapes (n_in, n_out) of the weights of each layer, then of the skip connection.
+
+    With each stands the number of its biases: ``n_out``, or none.
+    """
+    shapes = [(a, b, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    return [*shapes, (sizes[0], sizes[-1], 0)] if skip else shapes
+
+
+def count_parameters(sizes, skip=False):
     """Weights and biases of a network with these layer widths."""
-    return sum((a + 1) * b for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+    return sum(a * b + n_biases for a, b, n_biases in blocks(sizes, skip))
 
 
-def split_layers(vector, sizes):
-    """Views of a parameter vector as (weights, biases) of each layer."""
+def split_layers(vector, sizes, skip=False):
+    """Views of a parameter vector as (weights, biases) of each block."""
     layers = []
     start = 0
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_in, n_out, n_biases in blocks(sizes, skip):
         stop = start + n_in * n_out
         weights = vector[start:stop].reshape(n_in, n_out)
-        layers.append((weights, vector[stop : stop + n_out]))
-        start = stop + n_out
+        layers.append((weights, vector[stop : stop + n_biases]))
+        start = stop + n_biases
     return layers
 
 
@@ -50,14 +61,19 @@ def join_layers(layers):
     return np.concatenate([np.ravel(part) for layer in layers for part in layer])
 
 
-def init_network(full_sizes, activation, rng):
-    """Random weights with Glorot's uniform limits, zero biases, nothing pruned."""
+def init_network(full_sizes, activation, rng, skip=False):
+    """Random weights with Glorot's uniform limits, zero biases, nothing pruned.
+
+    A skip connection starts at zero.
+    """
     full_sizes = tuple(int(size) for size in full_sizes)
     layers = []
     for n_in, n_out in zip(full_sizes[:-1], full_sizes[1:], strict=True):
         limit = np.sqrt(6.0 / (n_in + n_out))
         weights = rng.uniform(-limit, limit, size=(n_in, n_out))
         layers.append((weights, np.zeros(n_out)))
+    if skip:
+        layers.append((np.zeros((full_sizes[0], full_sizes[-1])), np.zeros(0)))
     theta = join_layers(layers)
     return Network(
         theta=theta,
@@ -66,23 +82,24 @@ def init_network(full_sizes, activation, rng):
         units=tuple(np.arange(size) for size in full_sizes),
         full_sizes=full_sizes,
         activation=ACTIVATIONS[activation],
+        skip=skip,
     )
 
 
-def bias_mask(sizes):
-    """True at the biases of a parameter vector."""
+def bias_mask(network):
+    """True at the biases of a network's parameter vector."""
     return join_layers(
         [
-            (np.zeros((n_in, n_out), dtype=bool), np.ones(n_out, dtype=bool))
-            for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True)
+            (np.zeros((n_in, n_out), dtype=bool), np.ones(n_biases, dtype=bool))
+            for n_in, n_out, n_biases in blocks(network.sizes, network.skip)
         ]
     )
 
 
-def layer_index(sizes):
-    """The layer of each parameter of a vector."""
-    widths = [(a + 1) * b for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
-    return np.repeat(np.arange(len(widths)), widths)
+def layer_index(network):
+    """The block of each parameter: its layer, or the number of layers for the skip."""
+    shapes = blocks(network.sizes, network.skip)
+    return np.repeat(np.arange(len(shapes)), [a * b + n for a, b, n in shapes])
 
 
 def column_index(keep):
@@ -109,20 +126,24 @@ def prune(network, drop):
     theta = network.theta.copy()
     keep = network.keep & ~drop
     theta[~keep] = 0.0
-    values = split_layers(theta, network.sizes)
-    kept = split_layers(keep, network.sizes)
+    values = split_layers(theta, network.sizes, network.skip)
+    kept = split_layers(keep, network.sizes, network.skip)
+    n_layers = len(network.sizes) - 1
     alive = [np.ones(size, dtype=bool) for size in network.sizes]
-    while _remove_dead_units(values, kept, alive, network.activation):
+    while _remove_dead_units(
+        values[:n_layers], kept[:n_layers], alive, network.activation
+    ):
         pass
     alive[0] = kept[0][0].any(axis=1)
-    index = np.flatnonzero(
-        join_layers(
-            [
-                (np.outer(alive[layer], alive[layer + 1]), alive[layer + 1])
-                for layer in range(len(values))
-            ]
-        )
-    )
+    layers = [
+        (np.outer(alive[layer], alive[layer + 1]), alive[layer + 1])
+        for layer in range(n_layers)
+    ]
+    if network.skip:
+        alive[0] |= kept[-1][0].any(axis=1)
+        layers[0] = (np.outer(alive[0], alive[1]), alive[1])
+        layers.append((np.outer(alive[0], alive[-1]), np.zeros(0, dtype=bool)))
+    index = np.flatnonzero(join_layers(layers))
     pruned = network._replace(
         theta=theta[index],
         keep=keep[index],
@@ -160,17 +181,21 @@ def expand(network, values, fill=0.0):
     Returns
     -------
     weights, biases : list of ndarray
-        Shapes (full_sizes[l], full_sizes[l + 1]) and (full_sizes[l + 1],).
+        Shapes (full_sizes[l], full_sizes[l + 1]) and (full_sizes[l + 1],); with a skip
+        connection one more each, the biases empty.
     """
     weights, biases = [], []
-    layers = split_layers(np.asarray(values), network.sizes)
-    for layer, (small_weights, small_biases) in enumerate(layers):
-        rows, columns = network.units[layer], network.units[layer + 1]
-        shape = network.full_sizes[layer : layer + 2]
-        full_weights = np.full(shape, fill, dtype=small_weights.dtype)
+    shapes = blocks(network.full_sizes, network.skip)
+    layers = split_layers(np.asarray(values), network.sizes, network.skip)
+    for block, (small_weights, small_biases) in enumerate(layers):
+        skip = block == len(network.sizes) - 1
+        rows = network.units[0 if skip else block]
+        columns = network.units[-1 if skip else block + 1]
+        n_in, n_out, n_biases = shapes[block]
+        full_weights = np.full((n_in, n_out), fill, dtype=small_weights.dtype)
         full_weights[np.ix_(rows, columns)] = small_weights
-        full_biases = np.full(shape[1], fill, dtype=small_biases.dtype)
-        full_biases[columns] = small_biases
+        full_biases = np.full(n_biases, fill, dtype=small_biases.dtype)
+        full_biases[columns[: len(small_biases)]] = small_biases
         weights.append(full_weights)
         biases.append(full_biases)
     return weights, biases

@@ -27,18 +27,16 @@ import numpy as np
 
 from . import evidence
 from .curvature import (
-    Data,
     Diagonal,
     choose_form,
     diagonal_of,
     linearize,
     log_determinant,
     restrict,
-    select_inputs,
     squared_error,
-    squared_errors,
     well_determined,
 )
+from .data import Data, FreeRunData
 from .evidence import Prior
 from .network import Network, layer_index, prune
 from .weights import WeightFit, fit_weights, initial_memory, penalized_error
@@ -77,7 +75,7 @@ class State(NamedTuple):
     network: Network
     prior: Prior
     noise: float
-    data: Data
+    data: Data | FreeRunData
     linearization: NamedTuple
     memory: float
     objective: float
@@ -116,19 +114,26 @@ def init(data, network, settings, prior, noise=None):
     if noise is None:
         auto = settings.noise_variance == "auto"
         noise = INITIAL_NOISE if auto else settings.noise_variance
-    data = select_inputs(network, data)
+    if len(network.units[0]) < network.full_sizes[0]:
+        data = data.select_inputs(network.units[0])
     form = _form(settings, network, data)
-    linearization = linearize(network, data, form)
     state = State(
         network=network,
         prior=prior,
         noise=float(noise),
         data=data,
-        linearization=linearization,
+        linearization=linearize(network, data, form),
         memory=initial_memory(settings.solver),
         objective=np.inf,
     )
     return state._replace(objective=objective(settings, state))
+
+
+def with_data(settings, state, data):
+    """The state at other data for the same network."""
+    form = _form(settings, state.network, data)
+    linearization = linearize(state.network, data, form)
+    return state._replace(data=data, linearization=linearization)
 
 
 def converged(state):
@@ -150,7 +155,7 @@ def step(settings, state, rng):
         objective_start=start,
         objective=updated,
         objective_pruned=state.objective,
-        squared_errors=squared_errors(state.network, state.data),
+        squared_errors=state.data.squared_errors(state.network),
         noise=state.noise,
         n_weights=_count_weights(state),
         n_neurons=int(state.network.sizes[1:-1].sum()),
@@ -161,7 +166,7 @@ def step(settings, state, rng):
 
 def _count_idle_cycles(settings, state, pruned):
     """A new low, by more than the tolerance, starts the count anew; so does pruning."""
-    lowest, tol = state.lowest_objective, settings.tol * state.data.YT.size
+    lowest, tol = state.lowest_objective, settings.tol * state.data.n_observations
     idle = 0 if pruned or state.objective < lowest - tol else state.idle_cycles + 1
     lowest = state.objective if pruned else min(lowest, state.objective)
     return state._replace(lowest_objective=lowest, idle_cycles=idle)
@@ -239,7 +244,7 @@ def _determine(settings, state, function):
     if np.ptp(settings.reg_lambda) == 0.0:
         gamma, logdet = function(curvature, variance, noise)
         return gamma, {0: logdet}
-    layers = layer_index(state.network.sizes)[state.network.keep]
+    layers = layer_index(state.network)[state.network.keep]
     gamma, logdets = np.empty(len(layers)), {}
     for layer in np.unique(layers):
         index = np.flatnonzero(layers == layer)
@@ -256,13 +261,12 @@ def _misfit(state):
 
 def _noise_constant(state):
     """``log |2 pi noise|`` over all observations."""
-    n_samples = state.data.YT.shape[1]
-    log_weights = 2.0 * n_samples * float(np.log(state.data.weights).sum())
-    return state.data.YT.size * np.log(2.0 * np.pi * state.noise) - log_weights
+    log_weights = 2.0 * float(state.data.counts @ np.log(state.data.weights))
+    return state.data.n_observations * np.log(2.0 * np.pi * state.noise) - log_weights
 
 
 def strengths(settings, network):
-    return settings.reg_lambda[layer_index(network.sizes)]
+    return settings.reg_lambda[layer_index(network)]
 
 
 def _count_weights(state):
@@ -271,7 +275,7 @@ def _count_weights(state):
 
 def _form(settings, network, data):
     curvature = "full" if settings.solver == "lm" else settings.curvature
-    return choose_form(curvature, int(network.keep.sum()), data.YT.size)
+    return choose_form(curvature, int(network.keep.sum()), data.n_observations)
 
 
 def _fit_weights(settings, state, rng):
@@ -287,7 +291,7 @@ def _fit_weights(settings, state, rng):
         noise,
         _form(settings, network, state.data),
         settings.max_iter,
-        0.1 * settings.tol * state.data.YT.size,
+        0.1 * settings.tol * state.data.n_observations,
         rng,
     )
     before = penalized_error(state.linearization, network, precision, noise)
@@ -326,7 +330,7 @@ def _update_noise(settings, state, found):
     r"""Fixed point of the noise variance, ``|r|^2 / (n - sum lambda gamma)``."""
     if settings.noise_variance != "auto":
         return state.noise
-    n_free = state.data.YT.size
+    n_free = state.data.n_observations
     if settings.reweight:
         keep = state.network.keep
         n_free -= float(strengths(settings, state.network)[keep] @ found.gamma)
@@ -348,7 +352,7 @@ def _prune(settings, state):
     drop = np.flatnonzero(weights & small & (strengths(settings, network) > 0.0))
     drop = drop[np.argsort(np.abs(network.theta[drop]), kind="stable")]
     while len(drop):
-        if _rise(state, drop) <= MAX_RISE * state.data.YT.size:
+        if _rise(state, drop) <= MAX_RISE * state.data.n_observations:
             return _without(settings, state, drop)
         drop = drop[: len(drop) // 2]
     return state
@@ -372,9 +376,9 @@ def _without(settings, state, drop):
     mask[drop] = True
     network, index = prune(state.network, mask)
     data = state.data
-    if len(network.units[0]) < len(data.XT):
+    if len(network.units[0]) < len(state.network.units[0]):
         kept = np.isin(state.network.units[0], network.units[0])
-        data = data._replace(XT=np.ascontiguousarray(data.XT[kept]))
+        data = data.select_inputs(np.flatnonzero(kept))
     state = state._replace(
         network=network, prior=evidence.take(state.prior, index), data=data
     )

@@ -18,7 +18,6 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
-from ..kernels import mlp
 from .curvature import damped_system, linearize, squared_error
 from .network import Network
 
@@ -131,14 +130,7 @@ def _trial_step(network, system, gradient, damping):
 
 def _value_and_gradient(network, data, precision, noise):
     """``F / 2`` and its gradient by the kept parameters."""
-    loss, gradient = mlp.loss_gradient(
-        network.theta,
-        network.sizes,
-        network.activation,
-        data.weights,
-        data.XT,
-        data.YT,
-    )
+    loss, gradient = data.loss_gradient(network)
     weights = network.theta[network.keep]
     value = loss / noise + 0.5 * float(precision @ (weights * weights))
     return value, gradient[network.keep] / noise + precision * weights
@@ -170,9 +162,7 @@ def _adam(fit, data, precision, noise, *, max_iter, tol, rng):
     step = 0
     for _ in range(max_iter):
         for rows in np.array_split(rng.permutation(n_samples), n_batches):
-            batch = data._replace(
-                XT=data.XT.take(rows, axis=1), YT=data.YT.take(rows, axis=1)
-            )
+            batch = data.take(rows)
             trial = _with_weights(fit.network, weights)
             share = len(rows) / n_samples
             _, gradient = _value_and_gradient(trial, batch, share * precision, noise)
