@@ -33,10 +33,17 @@ from ._selection import (
     held_out_rows,
     stacking_weights,
 )
+from ._streaming import (
+    StreamingPredictor,
+    check_state,
+    run_on,
+    state_after,
+    state_shapes,
+)
 
-# What "auto" stands for. One step ahead, residuals are nearly white; those of a free
-# run stay correlated over many rows, so that as many count as one, and the free run
-# asks for a smooth network rather than for one with few weights.
+# What "auto" stands for. A free run asks for a smooth network rather than for one with
+# few weights, and its residuals stay correlated over some rows, so that as many count
+# as one: 3 would be best for systems with white noise, 20 for the measured tanks.
 DEFAULTS = {
     "prediction": {
         "groups": ("row", "column"),
@@ -45,7 +52,7 @@ DEFAULTS = {
     },
     "simulation": {
         "groups": ("layer",),
-        "reg_lambda": 20.0,
+        "reg_lambda": 5.0,
         "selection": "evidence",
     },
 }
@@ -103,9 +110,9 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         more for the skip connection, are allowed. It acts as a temperature: the
         likelihood counts to the power 1 / ``reg_lambda``. 1 is Bayes' rule for
         independent Gaussian residuals; those of a dynamic system seldom are, which
-        makes 1 too trustful. 0 is no regularisation. "auto" is 4, or 20 for
-        ``focus="simulation"``, whose residuals stay correlated over many rows;
-        :class:`SparseBayesNARXRegressorCV` chooses it from the data.
+        makes 1 too trustful. 0 is no regularisation. "auto" is 4, or 5 for
+        ``focus="simulation"``; :class:`SparseBayesNARXRegressorCV` chooses it from the
+        data, between 1 for white residuals and 40 for slowly changing ones.
     kappa_variance : float, default=1e-6
         A weight whose prior variance falls below is pruned. In units of the scaled
         inputs and outputs, see ``normalize``.
@@ -377,6 +384,14 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             self.output_lags,
             self.include_current_input,
         )
+        if self.warm_start and not all(
+            map(np.array_equal, lags, getattr(self, "_lags", lags))
+        ):
+            raise ValueError(
+                "warm_start=True goes on from the network of the previous fit. Keep "
+                "input_lags, output_lags, include_current_input and the numbers of "
+                "inputs and outputs, or set warm_start=False."
+            )
         starts = session_starts(sessions, len(Y))
         checks.check_session_lengths(starts, lags.max_lag)
         training = Record(U, self._hold_out(Y, starts, lags), lags, starts)
@@ -603,6 +618,8 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         X_init=None,
         sessions=None,
         return_std=False,
+        state=None,
+        return_state=False,
     ):
         """Predict a record ahead, or simulate it in free run.
 
@@ -636,6 +653,12 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             Return standard deviations of new observations as well. They join the
             posterior of the weights (delta method) and the noise of every step since
             the last measured output, linearised around the predicted path.
+        state : SimulationState, default=None
+            Where an earlier free run stopped; ``X`` holds the rows that follow. The
+            predictions are those of one run through all rows.
+        return_state : bool, default=False
+            Return the state after the last row of a free run as well. It does not hold
+            what standard deviations need: not together with ``return_std``.
 
         Returns
         -------
@@ -649,6 +672,8 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             of the training record off, or not finite) on, it is NaN.
         y_std : ndarray shaped like y_pred
             Only if ``return_std=True``.
+        state_after : SimulationState
+            Only if ``return_state=True``.
 
         Raises
         ------
@@ -663,11 +688,20 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             If predictions diverged, with their number.
         """
         check_is_fitted(self)
-        record = self._check_prediction(X, y, horizon, y_init, X_init, sessions)
+        with_state = state is not None or return_state
+        if with_state:
+            self._check_state_arguments(y, horizon, sessions, return_std)
+        if state is None:
+            record = self._check_prediction(X, y, horizon, y_init, X_init, sessions)
+        else:
+            record = self._continue(X, y, y_init, X_init, state)
         U, Y, starts, n_known, n_before = record
         if y is None or horizon is None:
             horizon = np.inf
-        forecast = self._forecast(U, Y, starts, n_known, horizon, return_std)
+        if with_state:
+            forecast, state = self._run_on(U, Y, n_known, state)
+        else:
+            forecast = self._forecast(U, Y, starts, n_known, horizon, return_std)
         if forecast.n_diverged:
             warnings.warn(
                 f"{forecast.n_diverged} predicted rows diverged (beyond "
@@ -679,7 +713,97 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         mean = self._shape_like_y(forecast.mean, starts, n_before)
         if return_std:
             return mean, self._shape_like_y(forecast.std, starts, n_before)
-        return mean
+        return (mean, state) if return_state else mean
+
+    def stream(self, X_init=None, y_init=None, *, state=None):
+        """Predict row by row, for use inside a controller.
+
+        Parameters
+        ----------
+        X_init : array-like of shape (n_init, n_inputs), default=None
+            Inputs of the rows before the first step, one a row of ``y_init``.
+        y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
+            Measured outputs of these rows, at least ``max_lag_``. Without them, inputs
+            and outputs stood at their training means.
+        state : SimulationState, default=None
+            Where an earlier free run stopped, instead of ``X_init`` and ``y_init``.
+
+        Returns
+        -------
+        stream : StreamingPredictor
+            Its ``step(u)`` predicts a row; ``update(y)`` tells it what was measured.
+        """
+        check_is_fitted(self)
+        if state is None:
+            state = self._state_before(X_init, y_init)
+        elif X_init is not None or y_init is not None:
+            raise ValueError(
+                "state holds the rows before the first step: pass it, or X_init and "
+                "y_init."
+            )
+        return StreamingPredictor(self, state)
+
+    def _networks(self):
+        """Fitted network and lags of each member of the committee, and its weight."""
+        members = getattr(self, "estimators_", [self])
+        weights = getattr(self, "estimator_weights_", np.ones(1))
+        return [(member._model, member._lags) for member in members], weights
+
+    def _state_before(self, X_init, y_init):
+        if X_init is None and y_init is not None and not self.n_features_in_:
+            X_init = np.empty((len(y_init), 0))
+        if (X_init is None) != (y_init is None):
+            raise ValueError(
+                "X_init and y_init hold the rows before the first step: pass both, or "
+                "none to start from the training means."
+            )
+        empty = np.empty((0, self.n_features_in_)), np.array([0, 0])
+        U, Y, *_ = self._start_free_run(*empty, y_init, X_init)
+        return state_after(U, Y, len(self._networks()[0]), self.max_lag_)
+
+    def _check_state_arguments(self, y, horizon, sessions, return_std):
+        if sessions is not None:
+            raise ValueError(
+                "state and return_state are of one record, and go with no sessions: "
+                "predict the records one by one."
+            )
+        if return_std:
+            raise ValueError(
+                "return_std goes with neither state nor return_state: a state does not "
+                "hold the covariances that standard deviations go on from."
+            )
+        if y is not None and horizon is not None:
+            raise ValueError(
+                "A state is that of a free run: pass y_init instead of y, or y with "
+                "horizon=None; `stream` steps ahead of measured outputs."
+            )
+
+    def _continue(self, X, y, y_init, X_init, state):
+        """What `_check_prediction` returns, for rows that follow a state."""
+        if not (y is None and y_init is None and X_init is None):
+            raise ValueError(
+                "state holds the rows before X: pass neither y, y_init nor X_init "
+                "with it."
+            )
+        if X is None:
+            raise ValueError(
+                "X must not be None in free run: it says how many rows to simulate. "
+                "For an autoregression pass an array of shape (n_rows, 0)."
+            )
+        U = self._check_inputs(X)
+        return U, np.empty((len(U), self.n_outputs_)), np.array([0, len(U)]), 0, 0
+
+    def _run_on(self, U, Y, n_known, state):
+        """Free run behind a state, or behind the known rows, and the state after it."""
+        networks, weights = self._networks()
+        if state is None:
+            head = U[:n_known], Y[:n_known]
+            state = state_after(*head, len(networks), self.max_lag_)
+        sizes = len(networks), self.max_lag_, self.n_features_in_, self.n_outputs_
+        state = check_state(state, state_shapes(*sizes))
+        forecast, state = run_on(networks, weights, state, U[n_known:])
+        mean = np.concatenate([Y[:n_known], forecast.mean])
+        return forecast._replace(mean=mean), state
 
     def _forecast(self, U, Y, starts, n_known, horizon, return_std):
         """Forecast of this network or of the committee; infinite horizon: free run."""
@@ -975,7 +1099,9 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         """Rows whose window is complete."""
         U = np.empty((len(Y), 0)) if X is None else self._check_inputs(X)
         starts = session_starts(checks.check_sessions(sessions, len(Y)), len(Y))
-        rows = complete_rows(U, Y, self._lags, starts)
+        members = getattr(self, "estimators_", [self])
+        complete = [complete_rows(U, Y, member._lags, starts) for member in members]
+        rows = functools.reduce(np.intersect1d, complete)
         if not len(rows):
             raise ValueError(
                 f"y holds no row to score: the first max_lag_={self.max_lag_} rows of "

@@ -28,6 +28,7 @@ LAYERS = [
         "_draws",
         "_selection",
         "_restarts",
+        "_streaming",
         "_narx",
         "_narx_cv",
         "_rows",

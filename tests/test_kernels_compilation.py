@@ -33,7 +33,8 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
 )
-from skbayesnn.kernels import activations, mlp, narx, random, rbm, row, trajectory
+from skbayesnn.kernels import activations, draws, mlp, narx, random, rbm, row
+from skbayesnn.kernels import stream, trajectory
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -56,7 +57,12 @@ def dynamic(X=X, y=y, horizon=None, **options):
     model.predict(X, y, return_std=True)
     model.predict(X, return_std=True)
     model.predict(X, y_init=y[:4])
+    controlled = model.stream()
+    controlled.update(controlled.step(np.asarray(X)[0]))
+    controlled.run(X)
+    model.sample_y(X, n_samples=3)
     if horizon is not None:
+        model.sample_y(X, y, horizon=horizon, n_samples=3)
         model.predict(X, y, horizon=horizon)
         model.predict(X, y, horizon=horizon, return_std=True)
 
@@ -101,9 +107,10 @@ def read_only(array):
 
 
 def dispatchers():
+    modules = (activations, draws, mlp, narx, random, rbm, row, stream, trajectory)
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
-        for module in (activations, mlp, narx, random, rbm, row, trajectory)
+        for module in modules
         for name, value in vars(module).items()
         if not name.startswith("_")
         and hasattr(value, "signatures")
@@ -289,6 +296,11 @@ CALLED = {
         "narx.simulate_variance",
         "narx.predict_ahead",
         "narx.predict_ahead_variance",
+        "stream.step",
+        "stream.run",
+        "stream.update",
+        "draws.simulate_draws",
+        "draws.predict_ahead_draws",
     },
     "simulation": {
         "trajectory.run_path",

@@ -1,0 +1,323 @@
+"""Free runs in pieces, from a saved state, and row by row."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayesnn import SimulationState, SparseBayesNARXRegressor
+
+N_BEFORE = 6
+
+
+def record(n_inputs=1, n_outputs=1, n_rows=120, seed=0):
+    rng = np.random.default_rng(seed)
+    u = rng.normal(size=(n_rows, n_inputs))
+    y = np.zeros((n_rows, n_outputs))
+    for t in range(2, n_rows):
+        drive = np.tanh(u[t - 1].sum()) if n_inputs else rng.normal()
+        y[t] = (
+            0.6 * y[t - 1] - 0.2 * y[t - 2, ::-1] + drive * (1 + np.arange(n_outputs))
+        )
+        y[t] += 0.05 * rng.normal(size=n_outputs)
+    return u, 3.0 + 2.0 * y
+
+
+MODELS = {
+    "default": {},
+    "holes": {"input_lags": [1, 4], "output_lags": [2, 5]},
+    "no current input": {"include_current_input": False, "output_lags": 1},
+    "autoregression": {"n_inputs": 0, "output_lags": [1, 3]},
+    "FIR": {"output_lags": 0, "input_lags": 3},
+    "static": {"output_lags": 0, "input_lags": 0},
+    "two by two": {"n_inputs": 2, "n_outputs": 2, "input_lags": 1, "output_lags": 3},
+    "linear": {"hidden_layer_sizes": ()},
+    "no skip": {"skip_connection": False},
+    "deep relu": {"hidden_layer_sizes": (4, 3), "activation": "relu"},
+    "pruned away": {"kappa_weight": 1e3},
+    "committee": {"n_networks": 3},
+    "committee, two by two": {"n_networks": 2, "n_inputs": 2, "n_outputs": 2},
+}
+
+
+def fit(n_inputs=1, n_outputs=1, **parameters):
+    u, y = record(n_inputs, n_outputs)
+    defaults = {"hidden_layer_sizes": (4,), "max_cycles": 8, "random_state": 0}
+    model = SparseBayesNARXRegressor(**{**defaults, **parameters})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(u if n_inputs else None, y[:, 0] if n_outputs == 1 else y)
+
+
+def with_members_of_other_lags():
+    """A committee as a search over lags forms it."""
+    model = fit(input_lags=2, output_lags=[1, 4])
+    others = [fit(input_lags=0, output_lags=1), fit(output_lags=3)]
+    model.estimators_ = [copy.copy(model), *others]
+    model.estimator_weights_ = np.array([0.4, 0.35, 0.25])
+    return model
+
+
+@pytest.fixture(scope="module", params=[*MODELS, "other lags"])
+def model(request):
+    if request.param == "other lags":
+        return with_members_of_other_lags()
+    return fit(**MODELS[request.param])
+
+
+@pytest.fixture(scope="module")
+def simple():
+    return fit()
+
+
+def new_record(model, seed=1):
+    u, y = record(model.n_features_in_, model.n_outputs_, 60, seed)
+    return u, y[:, 0] if model._single_output else y
+
+
+def test_pieces_are_the_whole(model):
+    """Bit for bit, and through pickle."""
+    u, y = new_record(model)
+    whole = model.predict(u, y_init=y[:N_BEFORE])
+    assert np.isfinite(whole).all()
+    start = {"y_init": y[:N_BEFORE]}
+    pieces = []
+    for rows in (slice(0, 20), slice(20, 21), slice(21, 23), slice(23, 60)):
+        piece, state = model.predict(u[rows], **start, return_state=True)
+        pieces.append(piece)
+        start = {"state": pickle.loads(pickle.dumps(state))}
+    assert_array_equal(np.concatenate(pieces), whole)
+    assert_array_equal(
+        model.predict(u[23:], state=start["state"]).shape, pieces[3].shape
+    )
+    lag = model.max_lag_
+    assert_array_equal(state.inputs, u[60 - lag :])
+    n_networks = len(getattr(model, "estimators_", [model]))
+    assert state.outputs.shape == (n_networks, lag, model.n_outputs_)
+    assert not state.diverged.any()
+
+
+@pytest.mark.parametrize("start", ["means", "before", "few", "first rows of y"])
+def test_state_after_every_kind_of_start(model, start):
+    u, y = new_record(model)
+    arguments = {
+        "means": {},
+        "before": {"X_init": u[:N_BEFORE], "y_init": y[:N_BEFORE]},
+        "few": {"y_init": y[:1]},
+        "first rows of y": {"y": y, "horizon": None},
+    }[start]
+    whole = model.predict(u, **arguments)
+    if start == "first rows of y":
+        arguments["y"] = y[:30]
+    head, state = model.predict(u[:30], **arguments, return_state=True)
+    tail = model.predict(u[30:], state=state)
+    assert_array_equal(np.concatenate([head, tail]), whole)
+
+
+def test_stream_is_predict(model):
+    u, y = new_record(model)
+    before = {"X_init": u[:N_BEFORE], "y_init": y[:N_BEFORE]}
+    whole = model.predict(u[N_BEFORE:], **before)
+    stream = model.stream(**before)
+    stepped = [stream.step(row) for row in u[N_BEFORE:30]]
+    assert type(stepped[0]) is (float if model._single_output else np.ndarray)
+    state = stream.state
+    rest = stream.run(u[30:])
+    together = np.concatenate([stepped, rest])
+    assert_allclose(together, whole, rtol=1e-10)
+    # the three ways on from there
+    _, expected = model.predict(u[N_BEFORE:30], **before, return_state=True)
+    for ours, theirs in zip(state, expected, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-10)
+    stream.state = state
+    assert_array_equal(stream.run(u[30:]), rest)
+    assert_array_equal(model.stream(state=state).run(u[30:]), rest)
+    assert_allclose(model.predict(u[30:], state=state), rest, rtol=1e-10)
+
+
+def test_stream_from_the_training_means(model):
+    u, _ = new_record(model)
+    assert_allclose(model.stream().run(u), model.predict(u), rtol=1e-10)
+
+
+def test_update_steps_ahead_of_measured_outputs(model):
+    u, y = new_record(model)
+    lag = model.max_lag_
+    stream = model.stream(u[:N_BEFORE], y[:N_BEFORE])
+    predicted = []
+    for row in range(N_BEFORE, 60):
+        predicted.append(stream.step(u[row]))
+        stream.update(y[row])
+    assert_allclose(predicted, model.predict(u, y)[N_BEFORE:], rtol=1e-10)
+    if lag:
+        measured = np.reshape(y, (60, -1))[60 - lag :]
+        for outputs in stream.state.outputs:
+            assert_array_equal(outputs, measured)
+
+
+def test_kinds_of_inputs(simple):
+    stream = simple.stream()
+    start = stream.state
+    predictions = []
+    for u in (2.0, np.float64(2), 2, [2], np.array([2.0]), np.array(2, dtype=np.int8)):
+        stream.state = start
+        predictions.append(stream.step(u))
+    assert len(set(predictions)) == 1
+    for y in (2.0, np.float64(2), 2, [2], np.array([2.0])):
+        stream.update(y)
+        assert stream.state.outputs[0, -1, 0] == 2.0
+    autoregression = fit(**MODELS["autoregression"]).stream()
+    assert np.isfinite(autoregression.step())
+    column = fit()
+    column._single_output = False
+    assert column.stream().step(1.0).shape == (1,)
+
+
+def test_an_output_that_was_not_measured_stays_as_predicted():
+    model = fit(**MODELS["two by two"])
+    stream = model.stream()
+    predicted = stream.step([1.0, -1.0])
+    stream.update([np.nan, 5.0])
+    assert_array_equal(stream.state.outputs[0, -1], [predicted[0], 5.0])
+
+
+def test_a_missing_input():
+    model = fit(**MODELS["FIR"])
+    u, _ = new_record(model)
+    u[10] = np.nan
+    whole = model.predict(u)
+    missing = np.flatnonzero(np.isnan(whole))
+    # only the lags that survived reach it
+    assert len(missing) and np.isin(missing, [10, 11, 12, 13]).all()
+    assert_allclose(model.stream().run(u), whole, rtol=1e-10)
+    head, state = model.predict(u[:12], return_state=True)
+    tail = model.predict(u[12:], state=state)
+    assert_array_equal(np.concatenate([head, tail]), whole)
+
+
+def unstable(**parameters):
+    """y(t) = 1.5 y(t-3): a lag that reaches over the row that diverges."""
+    y = np.zeros(60)
+    y[:3] = 1e-3
+    rng = np.random.default_rng(0)
+    for t in range(3, 60):
+        y[t] = 1.5 * y[t - 3] + 1e-5 * rng.normal()
+    options = {"hidden_layer_sizes": (), "output_lags": [3], "reg_lambda": 0.0}
+    options = {**options, **parameters}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SparseBayesNARXRegressor(**options).fit(None, y)
+
+
+def test_what_diverged_stays_so():
+    model = unstable()
+    rows, y_init = np.empty((60, 0)), np.array([1.0, 2.0, 3.0])
+    start = {"X_init": np.empty((3, 0)), "y_init": y_init}
+    with pytest.warns(RuntimeWarning, match="predicted rows diverged"):
+        whole = model.predict(rows, **start)
+    first = int(np.argmax(np.isnan(whole)))
+    assert 0 < first < 58 and np.isnan(whole[first:]).all()
+    with pytest.warns(RuntimeWarning, match="1 predicted rows diverged"):
+        head, state = model.predict(rows[: first + 1], **start, return_state=True)
+    assert state.diverged.tolist() == [True]
+    with pytest.warns(RuntimeWarning, match=f"{59 - first} predicted rows diverged"):
+        tail = model.predict(rows[first + 1 :], state=state)
+    assert_array_equal(np.concatenate([head, tail]), whole)
+    stream = model.stream(y_init=y_init)
+    assert_allclose(stream.run(rows), whole, rtol=1e-10)
+    assert stream.state.diverged.tolist() == [True]
+    # measured outputs bring it back, once the lag of 3 reaches the first of them
+    back = []
+    for _ in range(4):
+        stream.update(1.0)
+        back.append(bool(np.isfinite(stream.step())))
+    assert back == [False, False, True, True]
+
+
+def test_a_new_fit_and_a_copy_do_not_disturb_a_stream():
+    model = fit()
+    u, y = new_record(model)
+    expected = model.stream().run(u)
+    stream = model.stream()
+    twin = copy.deepcopy(stream)
+    read = pickle.loads(pickle.dumps(stream))
+    model.set_params(random_state=3, input_lags=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(u, -5 * y)
+    for one in (stream, twin, read):
+        assert_array_equal(one.run(u), expected)
+
+
+def test_state_is_a_copy(simple):
+    u, _ = new_record(simple)
+    stream = simple.stream()
+    state = stream.state
+    kept = copy.deepcopy(state)
+    stream.run(u)
+    simple.predict(u, state=state)
+    for array, before in zip(state, kept, strict=True):
+        assert_array_equal(array, before)
+    state.outputs[:] = 7.0
+    assert (stream.state.outputs != 7.0).all()
+
+
+def test_errors_of_predict(simple):
+    u, y = new_record(simple)
+    state = simple.stream().state
+    with pytest.raises(ValueError, match="sessions"):
+        simple.predict(u, state=state, sessions=np.zeros(60))
+    with pytest.raises(ValueError, match="sessions"):
+        simple.predict(u, return_state=True, sessions=np.zeros(60))
+    with pytest.raises(ValueError, match="return_std"):
+        simple.predict(u, state=state, return_std=True)
+    with pytest.raises(ValueError, match="return_std"):
+        simple.predict(u, return_state=True, return_std=True)
+    with pytest.raises(ValueError, match="free run"):
+        simple.predict(u, y, return_state=True)
+    for other in ({"y": y, "horizon": None}, {"y_init": y[:2]}):
+        with pytest.raises(ValueError, match="neither y, y_init nor X_init"):
+            simple.predict(u, state=state, **other)
+    with pytest.raises(ValueError, match="X must not be None"):
+        simple.predict(None, state=state)
+    with pytest.raises(TypeError, match="SimulationState"):
+        simple.predict(u, state=tuple(state))
+
+
+@pytest.mark.parametrize("field", SimulationState._fields)
+def test_a_state_of_another_model(simple, field):
+    state = simple.stream().state
+    wrong = state._replace(**{field: getattr(state, field)[:0]})
+    u, _ = new_record(simple)
+    message = f"another model: {field} must have shape"
+    with pytest.raises(ValueError, match=message):
+        simple.predict(u, state=wrong)
+    stream = simple.stream()
+    with pytest.raises(ValueError, match=message):
+        stream.state = wrong
+    with pytest.raises(ValueError, match=message):
+        simple.stream(state=wrong)
+
+
+def test_errors_of_streams(simple):
+    u, y = new_record(simple)
+    stream = simple.stream()
+    with pytest.raises(ValueError, match="pass both"):
+        simple.stream(y_init=y)
+    with pytest.raises(ValueError, match="pass both"):
+        simple.stream(u)
+    with pytest.raises(ValueError, match="pass it, or X_init"):
+        simple.stream(u, y, state=stream.state)
+    with pytest.raises(ValueError, match="at least max_lag_=2"):
+        simple.stream(u[:1], y[:1])
+    for inputs in (None, [1.0, 2.0], [[1.0]]):
+        with pytest.raises((TypeError, ValueError)):
+            stream.step(inputs)
+    with pytest.raises(ValueError, match="y must hold 1 outputs"):
+        stream.update([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"X must have shape \(n_rows, 1\)"):
+        stream.run(u[:, 0])
