@@ -43,7 +43,7 @@ from skbayesnn.metrics import simulation_rmse
 
 LAGS = 5
 PERCENTAGES = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-NETWORK = {"hidden_layer_sizes": (100, 100)}
+NETWORK = {"hidden_layer_sizes": (100, 100), "skip_connection": False}
 SPARSE = {"max_cycles": 30, "max_iter": 1, "kappa_weight": 0.1}
 # Under a penalty that stays, most weights remain for long: first-order steps are
 # cheaper. The noise, which only sets the unit of the penalty, is fixed: learned beside
