@@ -13,7 +13,7 @@ from ._posterior import FittedNetwork, Scaling
 from .solvers import evidence, sparse_bayes
 from .solvers.curvature import Diagonal, diagonal_of, posterior_covariance
 from .solvers.data import Data
-from .solvers.network import bias_mask, count_parameters, expand
+from .solvers.network import ACTIVATIONS, bias_mask, count_parameters, expand
 
 # Beyond this many unknowns a dense solve is slower than a backward pass by far, and
 # its matrix no longer small beside the data.
@@ -166,6 +166,8 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.coefs_, self.intercepts_ = expand(network, network.theta)
         self.masks_, _ = expand(network, weights, fill=False)
         self.prior_variance_, _ = expand(network, np.where(weights, variance, 0.0))
+        for name in ("skip_coef_", "skip_mask_", "skip_prior_variance_"):
+            self.__dict__.pop(name, None)
         if network.skip:
             del self.intercepts_[-1]
             self.skip_coef_ = self.coefs_.pop()
@@ -178,13 +180,13 @@ def _check_continuation(previous, problem):
     network = previous.network
     before = (network.full_sizes, previous.groups, network.skip)
     now = (problem.sizes, problem.groups, problem.skip)
-    if before != now:
+    if before != now or network.activation != ACTIVATIONS[problem.activation]:
         raise ValueError(
             "warm_start=True goes on from the network of the previous fit, with layers "
             f"of {before[0]} units, groups={before[1]}, skip_connection={before[2]}; "
             f"this fit needs {now[0]}, {now[1]}, {now[2]}. Keep hidden_layer_sizes, "
-            "groups, skip_connection and the number of inputs and outputs, or set "
-            "warm_start=False."
+            "activation, groups, skip_connection and the number of inputs and outputs, "
+            "or set warm_start=False."
         )
 
 

@@ -523,7 +523,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         member.set_params(n_networks=1, n_restarts=1)
         member._store(run, problem, scaling, X)
         member._complete(scaling)
-        member.history_["n_diverged_starts"] = np.array(0)
+        member.history_["n_diverged_starts"] = np.array(int(run.diverged))
         member._name_lags()
         member.__dict__.pop("_record", None)
         return member

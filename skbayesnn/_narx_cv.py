@@ -14,9 +14,9 @@ from ._narx import SparseBayesNARXRegressor
 from ._records import Record
 from ._selection import (
     free_run_error,
+    not_clearly_worse,
     one_step_error,
     stretches,
-    within_one_standard_error,
 )
 
 # A fold in which a candidate diverges counts as this many times the outputs' variance.
@@ -39,19 +39,21 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
     the lags. Between the strengths decides cross-validation over contiguous stretches
     of the record: a stretch's outputs are left out of the fit, and the free run that
     passes through it is scored there (one-step errors for ``focus="prediction"``).
-    The strength with the least error stays, and with it the greater ones whose error
-    is within one standard error of that: fits with each of them, from several starts,
-    form a committee.
+    The strength with the least error stays, and with it the greater ones that are not
+    clearly worse (by more than two standard errors of the difference): fits with each
+    of them, from several starts, form a committee.
 
     Parameters
     ----------
     lags : array-like of int, default=(5, 10, 20, 30)
         Candidates: the longest lag of inputs and outputs. Those for which ``cv``
         stretches of the shortest session would not hold two windows are left out.
-    reg_lambdas : array-like of float, default=(1.0, 3.0, 10.0, 20.0, 40.0)
+    reg_lambdas : array-like of float, default=(2.0, 6.0, 20.0)
         Candidates for ``reg_lambda``.
     cv : int, default=8
         Stretches, of equal length, into which every session is cut.
+    n_restarts : int, default=1
+        Starts of every fit, of which the one with the most evidence is kept.
     n_networks : int, default=6
         Networks in the committee; at least one for each strength that stays.
     include_current_input : bool, default=True
@@ -96,6 +98,8 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
         The committee; first the networks with the strength of the least error.
     estimator_weights_ : ndarray of shape (n_members,)
         Their weights, which sum to one: the same for every strength.
+    reg_lambda_ : float
+        Strength of the prior of the first network.
     max_lag_ : int
         Longest lag of any member: rows needed before the first prediction.
     n_features_in_ : int
@@ -141,6 +145,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
         **{
             name: SparseBayesNARXRegressor._parameter_constraints[name]
             for name in (
+                "n_restarts",
                 "n_networks",
                 "include_current_input",
                 "focus",
@@ -163,9 +168,10 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
     def __init__(
         self,
         lags=(5, 10, 20, 30),
-        reg_lambdas=(1.0, 3.0, 10.0, 20.0, 40.0),
+        reg_lambdas=(2.0, 6.0, 20.0),
         *,
         cv=8,
+        n_restarts=1,
         n_networks=6,
         include_current_input=True,
         focus="simulation",
@@ -185,6 +191,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
         self.lags = lags
         self.reg_lambdas = reg_lambdas
         self.cv = cv
+        self.n_restarts = n_restarts
         self.n_networks = n_networks
         self.include_current_input = include_current_input
         self.focus = focus
@@ -247,7 +254,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
             "reg_lambda": np.array(strengths),
             "lag": np.array(chosen),
             "test_error": errors,
-            "kept": within_one_standard_error(errors),
+            "kept": not_clearly_worse(errors),
             "lags": np.array(lags),
             "objective": objective,
         }
@@ -257,8 +264,9 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
     def _check_candidates(self, starts):
         """Lags, and strengths from the weakest to the strongest."""
         candidates = expand_lags(np.atleast_1d(self.lags), "lags")
-        strengths = np.sort(np.atleast_1d(np.asarray(self.reg_lambdas, dtype=float)))
-        valid = np.isfinite(strengths).all() and (strengths >= 0.0).all()
+        strengths = np.unique(self.reg_lambdas)
+        numbers = np.issubdtype(strengths.dtype, np.number)
+        valid = numbers and np.isfinite(strengths).all() and (strengths >= 0).all()
         if not len(strengths) or not valid:
             raise ValueError(
                 "reg_lambdas must hold finite numbers that are not negative; got "
@@ -281,6 +289,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
         shared = {
             name: getattr(self, name)
             for name in (
+                "n_restarts",
                 "include_current_input",
                 "focus",
                 "horizon_schedule",
@@ -298,6 +307,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
             task.lag,
             task.lag,
             reg_lambda=task.reg_lambda,
+            selection="evidence",
             random_state=task.seed,
             **shared,
         )
@@ -345,7 +355,8 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
             zip(further, self._run(further, data, starts), strict=True)
         )
         members = [models[task] for task in tasks]
-        stable = [m for m in members if not m.history_["n_diverged_starts"]]
+        # a model is that of a diverged start only if no other start was left
+        stable = [m for m in members if m.history_["n_diverged_starts"] < m.n_restarts]
         if not stable:
             warnings.warn(
                 "Every network of the committee diverged in free run over the whole "
@@ -362,10 +373,13 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
 
     def _describe(self, best):
         """The attributes of the best member, for all that looks at one network."""
+        for name in ("skip_coef_", "skip_mask_", "skip_prior_variance_"):
+            self.__dict__.pop(name, None)
         parameters = best.get_params(deep=False)
         for name, value in vars(best).items():
             if name not in parameters:
                 setattr(self, name, value)
+        self.reg_lambda_ = best.reg_lambda
         self.max_lag_ = max(member.max_lag_ for member in self.estimators_)
 
 

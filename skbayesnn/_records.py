@@ -1,5 +1,7 @@
 """Training records laid out for a free run through them."""
 
+import itertools
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +30,12 @@ def check_horizons(schedule):
     if isinstance(schedule, str):
         return DEFAULT_HORIZONS
     horizons = [np.inf if horizon is None else horizon for horizon in schedule]
-    whole = all(h == np.inf or (h >= 1 and h == int(h)) for h in horizons)
-    if not horizons or not whole or (np.diff(horizons) <= 0).any():
+    whole = all(
+        isinstance(h, Real) and (h == np.inf or (h >= 1 and h == int(h)))
+        for h in horizons
+    )
+    increasing = whole and all(a < b for a, b in itertools.pairwise(horizons))
+    if not horizons or not increasing:
         raise ValueError(
             "horizon_schedule must be 'auto' or increasing positive integers, the last "
             f"of them None for the whole record; got {schedule!r}."
@@ -66,7 +72,7 @@ def simulation_stages(record, data, scaling, horizons, step_variance):
 
 
 def typical_step(Y, starts):
-    """Mean square of the outputs' steps from row to row, their variance at most."""
+    """Mean square of the outputs' steps from row to row; their variance without any."""
     steps = np.diff(Y, axis=0)
     steps[starts[1:-1] - 1] = np.nan
     variance = np.nanvar(Y, axis=0)
@@ -244,6 +250,9 @@ def outputs_before(model, lags, U, Y, step_variance):
     ``Y`` holds the outputs measured so far; the inputs hold their first value in the
     rows before.
     """
+    if not np.isfinite(U).all():
+        # the run ends there
+        return np.tile(Y[:1], (lags.max_lag, 1))
     scaling = model.scaling
     starts = np.array([0, len(Y)])
     std = model.noise_std if model.free_run_std is None else model.free_run_std

@@ -12,8 +12,8 @@ from .solvers.initial import estimate_initial
 from .solvers.network import Network, bias_mask, init_network, prune, split_layers
 
 # Cycles of the horizons before the last: a start for the next is all they owe.
-FIRST_STAGE_CYCLES = 30
-STAGE_CYCLES = 10
+FIRST_STAGE_CYCLES = 15
+STAGE_CYCLES = 5
 
 
 class Start(NamedTuple):
@@ -108,6 +108,8 @@ def _run(problem, seed, previous):
             for number, stage in enumerate(problem.stages):
                 if previous and _skippable(problem, number, network):
                     continue
+                if state is None:
+                    network = _within_range(network, stage.data)
                 diverged = False
                 try:
                     for state, info in _cycles(
@@ -131,6 +133,17 @@ def _skippable(problem, number, network):
         return False
     data = last.data.select_inputs(network.units[0])
     return bool(np.isfinite(data.squared_errors(network)).all())
+
+
+def _within_range(network, data):
+    """The network, its weights halved until it can run through the data at all.
+
+    Later stages that diverge leave the model of the one before; the first has none.
+    """
+    data = data.select_inputs(network.units[0])
+    while not np.isfinite(data.squared_errors(network)).all():
+        network = network._replace(theta=0.5 * network.theta)
+    return network
 
 
 def _cycles(problem, number, network, prior, noise, rng):

@@ -50,20 +50,31 @@ def evidence_weights(objective, strength):
 
 
 def stacking_weights(members, record, held_out):
-    """Weights, not negative, whose mixture fits the held-out free run best."""
-    U, Y, lags, starts = record
-    rows = held_out & np.isfinite(Y).all(axis=1)
-    paths = []
-    for member in members:
-        forecast = member._forecast(U, Y, starts, lags.max_lag, np.inf, False)
-        scaled = forecast.mean[rows] / member._model.scaling.y_scale
-        paths.append(np.where(np.isfinite(scaled), scaled, 1e6).ravel())
-    target = (Y[rows] / members[0]._model.scaling.y_scale).ravel()
+    """Weights, not negative, whose mixture fits the held-out free run best.
+
+    Equal ones where no run reaches a held-out row.
+    """
+    U, Y, lags, _ = record
+    offset, scale = members[0]._model.scaling[2:]
+    paths, targets = [], []
+    for start, stop in gap_free_stretches(record):
+        rows = slice(start, stop)
+        ends = np.array([0, stop - start])
+        arguments = (U[rows], Y[rows], ends, lags.max_lag, np.inf, False)
+        runs = np.array([member._forecast(*arguments).mean for member in members])
+        scored = held_out[rows] & np.isfinite(runs).any(axis=(0, 2))
+        scored[: lags.max_lag] = False
+        paths.append(((runs - offset) / scale)[:, scored].reshape(len(members), -1))
+        targets.append(((Y[rows] - offset) / scale)[scored].ravel())
+    paths, target = np.concatenate(paths, axis=1), np.concatenate(targets)
+    # what diverged is far off
+    matrix = np.where(np.isfinite(paths), paths, 1e6).T
     # a heavy row asks the weights to sum to one
     heavy = 1e3 * np.sqrt(len(target))
-    matrix = np.vstack([np.array(paths).T, np.full(len(members), heavy)])
+    matrix = np.vstack([matrix, np.full(len(members), heavy)])
     weights, _ = nnls(matrix, np.append(target, heavy))
-    return weights / weights.sum()
+    total = weights.sum()
+    return weights / total if total > 0.0 else np.full(len(members), 1 / len(members))
 
 
 def one_step_error(model, record, Y):
@@ -83,14 +94,17 @@ def stretches(starts, n_stretches):
     return np.concatenate(number)
 
 
-def within_one_standard_error(errors):
-    """The best candidate and the stronger ones within one standard error, as a mask.
+def not_clearly_worse(errors):
+    """The best candidate, and the stronger ones not clearly worse, as a mask.
 
     ``errors`` (n_candidates, n_folds), from the weakest candidate to the strongest.
-    The rule of Breiman, Friedman, Olshen and Stone (1984) takes the last of these:
-    what a stronger prior loses is then within the noise of the estimate.
+    Folds differ far more than candidates, so they are compared fold by fold: clearly
+    is a mean difference of more than two of its standard errors. Weaker candidates do
+    not count, since what they gain on a few folds they may lose many times over where
+    the record is left.
     """
-    mean = errors.mean(axis=1)
-    best = mean.argmin()
-    limit = mean[best] + errors[best].std(ddof=1) / np.sqrt(errors.shape[1])
-    return (mean <= limit) & (np.arange(len(mean)) >= best)
+    best = errors.mean(axis=1).argmin()
+    difference = errors - errors[best]
+    spread = difference.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
+    close = difference.mean(axis=1) <= 2.0 * spread
+    return close & (np.arange(len(errors)) >= best)

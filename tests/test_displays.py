@@ -241,7 +241,7 @@ def test_simulation_from_predictions():
         ({"n_init": 5, "y_init": Y[:5, 0]}, "not both"),
         ({"n_init": 5, "sessions": SESSIONS}, "start one session.*names 2"),
         ({"n_init": N + 1}, "n_init must be an integer from 1.*160; got 161"),
-        ({"n_init": 1}, "at least max_lag_=2 rows"),
+        ({"n_init": 0}, "n_init must be an integer from 1"),
         ({"horizon": 0}, "horizon must be a positive integer"),
         ({"ax": np.empty(3, dtype=object)}, "hold 2 of them.*got 3"),
     ],
@@ -270,23 +270,25 @@ def test_predictions_must_fit_the_record(y_pred, arguments, message):
 
 def test_sparsity_of_a_fit(double):
     display = SparsityDisplay.from_estimator(double)
-    masks = double.masks_
+    masks = [*double.masks_, double.skip_mask_]
     assert display.weight_names == [
         "inputs → hidden 1",
         "hidden 1 → hidden 2",
         "hidden 2 → outputs",
+        "inputs → outputs (skip)",
     ]
     np.testing.assert_array_equal(display.weights_kept, [np.sum(m) for m in masks])
-    np.testing.assert_array_equal(display.weights_total, [10 * 4, 4 * 3, 3 * 2])
+    np.testing.assert_array_equal(display.weights_total, [10 * 4, 4 * 3, 3 * 2, 10 * 2])
     assert display.unit_names == ["inputs", "hidden 1", "hidden 2"]
     np.testing.assert_array_equal(display.units_total, [10, 4, 3])
     assert display.units_kept[0] == np.count_nonzero(double.feature_relevance_)
     assert display.units_kept[1:].sum() == double.history_["n_active_neurons"][-1]
-    for magnitude, coef in zip(display.magnitudes, double.coefs_, strict=True):
+    coefs = [*double.coefs_, double.skip_coef_]
+    for magnitude, coef in zip(display.magnitudes, coefs, strict=True):
         np.testing.assert_array_equal(magnitude, np.abs(coef))
     lengths = [bar.get_width() for bar in display.axes_[0, 0].patches]
     expected = 100 * display.weights_kept / display.weights_total
-    np.testing.assert_allclose(lengths, [100.0] * 3 + list(expected))
+    np.testing.assert_allclose(lengths, [100.0] * 4 + list(expected))
 
 
 def test_sparsity_of_a_skip_path():

@@ -26,6 +26,7 @@ MODELS = {
         "output_lags": 20,
         "hidden_layer_sizes": 5,
         "focus": "simulation",
+        "reg_lambda": 20.0,
     },
     "committee of 4, 5 lags": {"input_lags": 5, "output_lags": 5, "n_networks": 4},
 }

@@ -74,6 +74,8 @@ TANKS = {
         "output_lags": 20,
         "hidden_layer_sizes": 5,
         "focus": "simulation",
+        # what SparseBayesNARXRegressorCV keeps on the training record
+        "reg_lambda": 20.0,
     },
 }
 

@@ -83,15 +83,14 @@ def _walk(data, step_variance):
 
 def _next_known(data, row, o):
     """The first measured or given output after a row, the mean if there is none."""
-    last = len(data.Y)
-    after = np.flatnonzero(data.given[row + 1 :])
-    for later in range(row + 1, last):
+    for later in range(row + 1, len(data.Y)):
+        if data.origin[later] > row:
+            # another session
+            break
         if data.given[later] and data.unknown[later, o] < 0:
             return data.initial[later, o]
         if np.isfinite(data.Y[later, o]):
             return data.Y[later, o]
-        if len(after) and later > row + 1 + after[-1] and data.origin[later] > row:
-            break
     return 0.0
 
 
