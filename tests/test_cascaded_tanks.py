@@ -16,7 +16,12 @@ from skbayesnn.metrics import simulation_rmse
 ROOT = Path(__file__).parents[1]
 BENCHMARK = ROOT / "examples/benchmarks/cascaded_tanks.py"
 # found on the training record by the search of the benchmark
-SETTINGS = {"activation": "relu", "hidden_layer_sizes": 10, "reg_lambda": 8.0}
+SETTINGS = {
+    "activation": "relu",
+    "hidden_layer_sizes": 10,
+    "skip_connection": False,
+    "reg_lambda": 8.0,
+}
 # test errors of a linear ARX model and of the mean, in V
 LINEAR_ARX, CONSTANT = 0.052, 2.1
 
@@ -60,11 +65,42 @@ def test_ten_seeds_beat_the_linear_model(data_home):
 
 
 @pytest.mark.slow
+def test_simulators_agree_and_simulate(data_home):
+    """Lags and prior as cross-validation within the training record keeps them."""
+    tanks = fetch_cascaded_tanks(data_home=data_home)
+    test = tanks.tests.test
+    errors, covered = [], []
+    for seed in range(3):
+        model = SparseBayesNARXRegressor(
+            30,
+            30,
+            focus="simulation",
+            hidden_layer_sizes=5,
+            reg_lambda=20.0,
+            random_state=seed,
+        )
+        model.fit(tanks.data, tanks.target)
+        mean, std = model.predict(test.data, y_init=test.target[:50], return_std=True)
+        errors.append(simulation_rmse(test.target, mean, n_initialization=50))
+        inside = np.abs(test.target - mean)[50:] < 2.0 * std[50:]
+        covered.append(inside.mean())
+    # the best published black box has 0.306 V
+    assert max(errors) < 0.3
+    assert np.ptp(errors) < 0.03
+    assert min(covered) > 0.9
+
+
+@pytest.mark.slow
 def test_a_wide_network_prunes_itself(data_home):
     tanks = fetch_cascaded_tanks(data_home=data_home)
     test = tanks.tests.test
     model = SparseBayesNARXRegressor(
-        5, 5, hidden_layer_sizes=(100, 100), kappa_weight=0.05, random_state=0
+        5,
+        5,
+        hidden_layer_sizes=(100, 100),
+        skip_connection=False,
+        kappa_weight=0.05,
+        random_state=0,
     )
     model.fit(tanks.data, tanks.target)
     kept = np.concatenate([mask.ravel() for mask in model.masks_])

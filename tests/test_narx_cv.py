@@ -20,7 +20,7 @@ from skbayesnn import (
     SparseBayesNARXRegressorCV,
     _narx_cv,
 )
-from skbayesnn._selection import stretches, not_clearly_worse
+from skbayesnn._selection import not_clearly_worse, stretches
 from skbayesnn.datasets import make_cascaded_tanks
 from skbayesnn.metrics import simulation_scorer
 
