@@ -66,10 +66,13 @@ def draw(model, tanks):
     """The free run, with its band and residuals, beside the relevance of the lags."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 5.6), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(2.1, 1))
+    figure = Figure(figsize=(12, 5.6))
+    left = {"left": 0.07, "right": 0.64, "top": 0.88, "bottom": 0.1, "hspace": 0.12}
+    right = {"left": 0.72, "right": 0.98, "top": 0.92, "bottom": 0.1, "hspace": 0.5}
     test, n_init = tanks.tests.test, tanks.n_initialization
-    levels = left.subplots(2, 1, sharex=True, height_ratios=(2, 1.1))
+    levels = figure.add_gridspec(2, 1, height_ratios=(2, 1.1), **left)
+    levels = levels.subplots(sharex=True)
+    lags = figure.add_gridspec(2, 1, **right).subplots()
     SimulationDisplay.from_estimator(
         model,
         test.data,
@@ -81,7 +84,7 @@ def draw(model, tanks):
         time_unit="min",
         y_label="Level (V of the sensor)",
     )
-    LagRelevanceDisplay.from_estimator(model, ax=right.subplots(2, 1))
+    LagRelevanceDisplay.from_estimator(model, ax=lags)
     return figure
 
 
