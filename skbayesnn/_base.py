@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from . import _restarts as restarts
 from . import _validation as checks
-from ._posterior import FittedNetwork, Scaling
+from ._posterior import DIVERGENCE_LIMIT, FittedNetwork, Scaling
 from .solvers import evidence, sparse_bayes
 from .solvers.curvature import Diagonal, diagonal_of, posterior_covariance
 from .solvers.data import Data
@@ -71,6 +71,7 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 np.ones(n_inputs),
                 np.zeros(n_outputs),
                 np.ones(n_outputs),
+                _farthest(Y),
             )
         return Scaling(X.mean(axis=0), _spread(X), Y.mean(axis=0), _spread(Y))
 
@@ -188,6 +189,11 @@ def _check_continuation(previous, problem):
             "activation, groups, skip_connection and the number of inputs and outputs, "
             "or set warm_start=False."
         )
+
+
+def _farthest(Y):
+    """Magnitude of an output that is not scaled from which on it has diverged."""
+    return float(np.max(np.abs(Y.mean(axis=0)) + DIVERGENCE_LIMIT * _spread(Y)))
 
 
 def _spread(array):

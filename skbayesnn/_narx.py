@@ -20,6 +20,7 @@ from ._lags import (
     make_lags,
     session_starts,
 )
+from ._posterior import DIVERGENCE_LIMIT
 from ._records import (
     Record,
     check_horizons,
@@ -164,8 +165,8 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
     n_jobs : int or None, default=None
         Restarts that run side by side (joblib). It does not change the result.
     warm_start : bool, default=False
-        Go on from the network, variances and scaling of the previous fit. A fit that
-        Ctrl-C interrupts then keeps the last finished cycle.
+        Go on from the network, variances and scaling of the previous fit (the best of
+        a committee). A fit that Ctrl-C interrupts then keeps the last finished cycle.
     random_state : int, RandomState instance or None, default=None
         Source of the initial weights and of Adam's mini-batches.
     verbose : bool or int, default=False
@@ -705,7 +706,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         if forecast.n_diverged:
             warnings.warn(
                 f"{forecast.n_diverged} predicted rows diverged (beyond "
-                f"{simulation.DIVERGENCE_LIMIT:.0f} standard deviations of the "
+                f"{DIVERGENCE_LIMIT:.0f} standard deviations of the "
                 "training record) and are NaN.",
                 RuntimeWarning,
                 stacklevel=2,
@@ -916,7 +917,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         if n_diverged:
             warnings.warn(
                 f"{n_diverged} of {n_samples} draws diverged (beyond "
-                f"{simulation.DIVERGENCE_LIMIT:.0f} standard deviations of the "
+                f"{DIVERGENCE_LIMIT:.0f} standard deviations of the "
                 "training record) and are NaN from there on.",
                 RuntimeWarning,
                 stacklevel=2,
@@ -1055,7 +1056,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         U, Y = np.concatenate(records), np.concatenate(outputs)
         return U, Y, starts + shift, n_before, n_before
 
-    def score(self, X, y, sample_weight=None, *, sessions=None, horizon=1):
+    def score(self, X, y, sample_weight=None, *, sessions=None, horizon="auto"):
         r"""Coefficient of determination beyond the initialisation.
 
         Parameters
@@ -1065,14 +1066,15 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Measured outputs. The first ``max_lag_`` rows of each session start the
             prediction and are not scored, nor are rows with a missing value in their
-            window.
+            window, nor those of a free run behind a missing input.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows in the score.
         sessions : array-like of shape (n_samples,), default=None
             The record each row belongs to.
-        horizon : int or None, default=1
-            Steps ahead. The default scores what the model was fitted for, one step;
-            None scores the free run from the first ``max_lag_`` measured outputs.
+        horizon : int, None or "auto", default="auto"
+            Steps ahead; None scores the free run from the first ``max_lag_`` measured
+            outputs. "auto" scores what the model was fitted for: one step, or the
+            free run with ``focus="simulation"``.
 
         Returns
         -------
@@ -1080,15 +1082,24 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             :math:`R^2`, averaged over outputs; minus infinity if a prediction
             diverged.
         """
-        with warnings.catch_warnings():
-            # the score says it
-            warnings.filterwarnings("ignore", "[0-9]+ predicted rows", RuntimeWarning)
-            predicted = self.predict(X, y, horizon=horizon, sessions=sessions)
-        Y = self._check_outputs(y, "y")
-        rows = self._scored_rows(X, Y, sessions)
-        predicted = np.reshape(predicted, Y.shape)[rows]
-        if not np.isfinite(predicted).all():
+        if isinstance(horizon, str) and horizon == "auto":
+            horizon = None if self.focus == "simulation" else 1
+        check_is_fitted(self)
+        record = self._check_prediction(X, y, horizon, None, None, sessions)
+        forecast = self._forecast(
+            *record[:4], np.inf if horizon is None else horizon, False
+        )
+        if forecast.n_diverged:
             return -np.inf
+        Y = record[1]
+        rows = self._scored_rows(X, Y, sessions)
+        # a free run ends where an input is missing
+        rows = rows[np.isfinite(forecast.mean[rows]).all(axis=1)]
+        if not len(rows):
+            raise ValueError(
+                "y holds no row to score: an input is missing before the first of them."
+            )
+        predicted = forecast.mean[rows]
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)
             checks.check_lengths(sample_weight, Y, "sample_weight", "y")

@@ -10,13 +10,22 @@ from .solvers.network import Network, column_index, expand
 BLOCK_BYTES = 32 * 2**20
 
 
+# A scaled output that is this many standard deviations of the training record away
+# from its mean has left every range the model could know.
+DIVERGENCE_LIMIT = 100.0
+
+
 class Scaling(NamedTuple):
-    """Affine maps between the user's units and those of the network."""
+    """Affine maps between the user's units and those of the network.
+
+    limit : magnitude of a scaled output from which on it has diverged
+    """
 
     x_offset: np.ndarray
     x_scale: np.ndarray
     y_offset: np.ndarray
     y_scale: np.ndarray
+    limit: float = DIVERGENCE_LIMIT
 
 
 class FittedNetwork(NamedTuple):

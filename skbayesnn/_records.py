@@ -8,7 +8,6 @@ import numpy as np
 
 from ._lags import Lags
 from ._restarts import Stage
-from ._simulation import DIVERGENCE_LIMIT
 from .kernels.trajectory import Feedback
 from .solvers.data import FreeRunData
 from .solvers.initial import estimate_initial
@@ -165,7 +164,7 @@ def _feedback(lags, scaling):
         slope=scaling.y_scale[output] / scaling.x_scale[position],
         offset=(scaling.y_offset[output] - scaling.x_offset[position])
         / scaling.x_scale[position],
-        limit=DIVERGENCE_LIMIT,
+        limit=scaling.limit,
     )
 
 

@@ -55,7 +55,8 @@ def stacking_weights(members, record, held_out):
     Equal ones where no run reaches a held-out row.
     """
     U, Y, lags, _ = record
-    offset, scale = members[0]._model.scaling[2:]
+    scaling = members[0]._model.scaling
+    offset, scale = scaling.y_offset, scaling.y_scale
     paths, targets = [], []
     for start, stop in gap_free_stretches(record):
         rows = slice(start, stop)

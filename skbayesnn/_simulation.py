@@ -9,10 +9,6 @@ from ._posterior import FittedNetwork
 from .kernels import narx
 from .solvers.network import column_index
 
-# A scaled output that is this many standard deviations of the training record away
-# from its mean has left every range the model could know.
-DIVERGENCE_LIMIT = 100.0
-
 
 class Forecast(NamedTuple):
     """mean, std : (n_rows, n_outputs); std is None unless asked for.
@@ -35,7 +31,7 @@ def _recursion(model, lags):
         x_scale=scaling.x_scale[used],
         y_offset=scaling.y_offset,
         y_scale=scaling.y_scale,
-        limit=DIVERGENCE_LIMIT,
+        limit=scaling.limit,
     )
 
 

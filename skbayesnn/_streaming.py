@@ -151,7 +151,7 @@ class StreamingPredictor:
             n_inputs,
             n_outputs,
             max_lag + 1,
-            simulation.DIVERGENCE_LIMIT,
+            max(network.scaling.limit for network, _ in networks),
         )
         self._compile()
         self.state = state

@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skbayesnn._lags import build_lag_matrix, complete_rows, make_lags, session_starts
 from skbayesnn._posterior import Scaling
 from skbayesnn._records import free_run_data, with_horizon, with_unknown_start
-from skbayesnn._simulation import DIVERGENCE_LIMIT
 from skbayesnn.solvers.network import init_network
 
 NAMES = ["tanh", "relu", "logistic"]
@@ -68,9 +67,7 @@ class Record:
     def model(self):
         layers = naive.unflatten(self.network.theta, self.network.full_sizes)
         activation = NAMES[self.network.activation]
-        return naive.Recursion(
-            layers, activation, self.regressors, *self.scaling, DIVERGENCE_LIMIT
-        )
+        return naive.Recursion(layers, activation, self.regressors, *self.scaling)
 
     def stretches(self):
         return naive.stretches(self.U, self.Y, self.regressors, self.sessions)

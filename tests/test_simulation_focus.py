@@ -509,7 +509,7 @@ def test_every_start_diverges(n_networks):
         assert member.history_["n_diverged_starts"] == 1
     assert model.history_["horizon"][-1] < np.inf
     # it predicts what can be predicted
-    assert model.score(u, y) > 0.95
+    assert model.score(u, y, horizon=1) > 0.95
     mean, std = model.predict(u, y, horizon=2, return_std=True)
     assert np.isfinite(mean).all() and np.isfinite(std).all()
 
@@ -1112,3 +1112,39 @@ def test_verbose_prints_the_horizon(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("cycle 1: objective")
     assert lines[-1].startswith("horizon inf, cycle 2: objective")
+
+
+@pytest.mark.parametrize("focus", ["prediction", "simulation"])
+def test_large_outputs_without_scaling_do_not_count_as_diverged(focus):
+    """The limit follows the record, not the unit."""
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(200, 1))
+    y = np.full(200, 5000.0)
+    for t in range(1, 200):
+        y[t] = 1000.0 + 0.8 * y[t - 1] + 100.0 * u[t - 1, 0]
+    model = SparseBayesNARXRegressor(
+        1, 1, focus=focus, hidden_layer_sizes=(), normalize=False, reg_lambda=0.0
+    ).fit(u, y)
+    simulated = model.predict(u, y_init=y[:1])
+    assert np.abs(simulated - y).max() < 1.0
+    far = u.copy()
+    far[100] = 1e9
+    with pytest.warns(RuntimeWarning, match="diverged"):
+        assert np.isnan(model.predict(far, y_init=y[:1])[-1])
+
+
+def test_the_score_is_of_what_the_model_is_for():
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(150, 1))
+    y = np.zeros(150)
+    for t in range(1, 150):
+        y[t] = 0.9 * y[t - 1] + np.tanh(u[t - 1, 0]) + 0.1 * rng.normal()
+    for focus, horizon in (("prediction", 1), ("simulation", None)):
+        model = SparseBayesNARXRegressor(
+            1, 1, focus=focus, hidden_layer_sizes=2, max_cycles=5, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(u, y)
+        assert model.score(u, y) == model.score(u, y, horizon=horizon)
+    assert model.score(u, y, horizon=1) > model.score(u, y)
