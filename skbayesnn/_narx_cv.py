@@ -19,6 +19,21 @@ from ._selection import (
     stretches,
 )
 
+# Parameters that every fit takes over as they are.
+SHARED = (
+    "n_restarts",
+    "include_current_input",
+    "focus",
+    "horizon_schedule",
+    "initial_conditions",
+    "hidden_layer_sizes",
+    "skip_connection",
+    "activation",
+    "groups",
+    "kappa_variance",
+    "kappa_weight",
+    "max_cycles",
+)
 # A fold in which a candidate diverges counts as this many times the outputs' variance.
 WORST_ERROR = 10.0
 
@@ -144,24 +159,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
         "cv": [checks.Interval(checks.Integral, 2, None, closed="left")],
         **{
             name: SparseBayesNARXRegressor._parameter_constraints[name]
-            for name in (
-                "n_restarts",
-                "n_networks",
-                "include_current_input",
-                "focus",
-                "horizon_schedule",
-                "initial_conditions",
-                "hidden_layer_sizes",
-                "skip_connection",
-                "activation",
-                "groups",
-                "kappa_variance",
-                "kappa_weight",
-                "max_cycles",
-                "n_jobs",
-                "random_state",
-                "verbose",
-            )
+            for name in (*SHARED, "n_networks", "n_jobs", "random_state", "verbose")
         },
     }
 
@@ -286,23 +284,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
         return lags, [float(s) for s in strengths]
 
     def _template(self, task):
-        shared = {
-            name: getattr(self, name)
-            for name in (
-                "n_restarts",
-                "include_current_input",
-                "focus",
-                "horizon_schedule",
-                "initial_conditions",
-                "hidden_layer_sizes",
-                "skip_connection",
-                "activation",
-                "groups",
-                "kappa_variance",
-                "kappa_weight",
-                "max_cycles",
-            )
-        }
+        shared = {name: getattr(self, name) for name in SHARED}
         return SparseBayesNARXRegressor(
             task.lag,
             task.lag,
