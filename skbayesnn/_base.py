@@ -54,7 +54,7 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._store_others(runs, problem, scaling, X)
         if interrupted:
             raise checks.FitInterrupted
-        if not restarts.finished(problem, runs[0]):
+        if not restarts.finished(runs[0]):
             _warn_unfinished(runs[0], self.max_cycles)
 
     def _n_starts(self):

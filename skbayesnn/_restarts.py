@@ -199,6 +199,6 @@ def _report(cycle, horizon, info):
     )
 
 
-def finished(problem, run):
+def finished(run):
     """Whether a restart ended because nothing changed any more."""
     return sparse_bayes.converged(run.state) and not run.diverged
