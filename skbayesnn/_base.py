@@ -19,6 +19,8 @@ from .solvers.network import ACTIVATIONS, bias_mask, count_parameters, expand
 # its matrix no longer small beside the data.
 FULL_CURVATURE_LIMIT = 4096
 DUAL_BYTES = 2**30
+# What a fit without a skip connection has not.
+SKIP_ATTRIBUTES = ("skip_coef_", "skip_mask_", "skip_prior_variance_")
 # Weight-fit iterations a cycle.  A Levenberg-Marquardt step does the work of dozens of
 # the others'.
 DEFAULT_ITERATIONS = {"lm": 3, "lbfgs": 50, "adam": 20}
@@ -33,7 +35,7 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Learn the network that maps ``X`` (n, n_inputs) to ``Y`` (n, n_outputs).
 
         Both finite float64. Sets the fitted attributes that both regressors share.
-        ``rank(model, run)`` gives a restart's error; the objective does by default.
+        ``rank(model)`` gives a restart's error; the objective does by default.
         ``stages(data, scaling)`` gives the errors that are squared, one kind after the
         other; those of ``X`` and ``Y`` by default.
         """
@@ -167,7 +169,7 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.coefs_, self.intercepts_ = expand(network, network.theta)
         self.masks_, _ = expand(network, weights, fill=False)
         self.prior_variance_, _ = expand(network, np.where(weights, variance, 0.0))
-        for name in ("skip_coef_", "skip_mask_", "skip_prior_variance_"):
+        for name in SKIP_ATTRIBUTES:
             self.__dict__.pop(name, None)
         if network.skip:
             del self.intercepts_[-1]
@@ -258,7 +260,7 @@ def _rank(run, problem, scaling, rank):
         state = run.state
         no_spread = np.zeros(int(state.network.keep.sum()))
         noise_std = _noise_std(problem, state)
-        error = rank(FittedNetwork(state.network, scaling, no_spread, noise_std), run)
+        error = rank(FittedNetwork(state.network, scaling, no_spread, noise_std))
     return error if np.isfinite(error) and not run.diverged else np.inf
 
 

@@ -59,7 +59,7 @@ def ahead(model, lags, U, Y, starts, horizon, n_samples, rng):
     """Draws of every row, given the measured rows up to ``horizon`` rows before it."""
     deviations = draw_deviations(model, n_samples, rng)
     paths = _step_noise(model, (n_samples, *Y.shape), rng)
-    recursion, linear = simulation._recursion(model, lags), _path_is_linear(model)
+    recursion, linear = simulation.make_recursion(model, lags), _path_is_linear(model)
     # as `simulation.ahead`: the kernel's windows span the lags that survived
     kept_lag = int(recursion.lag.max(initial=0))
     diverged = np.zeros(n_samples, dtype=bool)
@@ -80,7 +80,7 @@ def free_run(model, lags, U, Y, starts, n_known, n_samples, rng):
     """Draws of free runs from the first ``n_known`` rows of each session."""
     deviations = draw_deviations(model, n_samples, rng)
     paths = _step_noise(model, (n_samples, *Y.shape), rng)
-    recursion, linear = simulation._recursion(model, lags), _path_is_linear(model)
+    recursion, linear = simulation.make_recursion(model, lags), _path_is_linear(model)
     diverged = np.zeros(n_samples, dtype=bool)
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
         first = start + n_known

@@ -486,7 +486,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         return Y
 
     def _ranking(self, training):
-        """How restarts are ordered: a function of model and run, or None."""
+        """How restarts are ordered: an error of a model, or None for the objective."""
         selection = self._selection()
         if selection == "evidence":
             return None
@@ -496,7 +496,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             Y = np.where(np.isfinite(training.Y), np.nan, Y)
         record = self._record
 
-        def error(model, run):
+        def error(model):
             return free_run_error(model, record, Y)
 
         return error

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from . import _validation as checks
+from ._base import SKIP_ATTRIBUTES
 from ._lags import expand_lags, session_starts
 from ._narx import SparseBayesNARXRegressor
 from ._records import Record
@@ -355,7 +356,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
 
     def _describe(self, best):
         """The attributes of the best member, for all that looks at one network."""
-        for name in ("skip_coef_", "skip_mask_", "skip_prior_variance_"):
+        for name in SKIP_ATTRIBUTES:
             self.__dict__.pop(name, None)
         parameters = best.get_params(deep=False)
         for name, value in vars(best).items():

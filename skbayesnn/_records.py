@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._lags import Lags
+from ._lags import Lags, build_lag_matrix
 from ._restarts import Stage
 from .kernels.trajectory import Feedback
 from .solvers.data import FreeRunData
@@ -94,7 +94,7 @@ def free_run_data(U, Y, lags, starts, scaling, weights):
     can_start = _complete_windows(Y, lags, session)
     has_inputs = _inputs_known(U, lags, session)
     rows, origin = _stretches(can_start, has_inputs, starts, lags.max_lag)
-    X = _regressors(U, Y, lags, rows)
+    X = build_lag_matrix(U, Y, lags, rows)
     X -= scaling.x_offset
     X /= scaling.x_scale
     shape = (len(rows), Y.shape[1])
@@ -144,14 +144,6 @@ def _stretches(can_start, has_inputs, starts, max_lag):
                 rows.append(row)
                 origin.append(first)
     return np.array(rows, dtype=np.int64), np.array(origin, dtype=np.int64)
-
-
-def _regressors(U, Y, lags, rows):
-    signals = [*U.T, *Y.T]
-    X = np.empty((len(rows), len(lags.lag)))
-    for column, (signal, lag) in enumerate(zip(lags.signal, lags.lag, strict=True)):
-        X[:, column] = signals[signal][rows - lag]
-    return X
 
 
 def _feedback(lags, scaling):

@@ -27,7 +27,7 @@ class Start(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """The errors that a part of a fit squares, and how many cycles it may take.
+    """The errors that a part of a fit squares.
 
     horizon : rows that a free run lasts, infinite for whole records
     step_variance : (n_outputs,) of the random walk of unknown initial outputs, if any
@@ -169,7 +169,7 @@ def _cycles(problem, number, network, prior, noise, rng):
 def _with_initial(settings, state, step_variance):
     """Estimate the unknown initial outputs anew, if there are any."""
     data = state.data
-    if isinstance(data, Data) or not (data.unknown >= 0).any():
+    if step_variance is None or not (data.unknown >= 0).any():
         return state
     data = estimate_initial(state.network, data, state.noise, step_variance)
     return sparse_bayes.with_data(settings, state, data)

@@ -21,7 +21,8 @@ class Forecast(NamedTuple):
     n_diverged: int
 
 
-def _recursion(model, lags):
+def make_recursion(model, lags):
+    """How the kernels gather the regressors that a pruned network still reads."""
     used = model.network.units[0]
     scaling = model.scaling
     return narx.Recursion(
@@ -97,7 +98,7 @@ def ahead(model, lags, U, Y, starts, horizon, return_std):
     copy_initial_rows(Forecast(mean, variance, 0), Y, starts, lags.max_lag)
     # the kernel's windows span the lags that survived; a row before the longest of all
     # is part of the initialisation all the same
-    recursion = _recursion(model, lags)
+    recursion = make_recursion(model, lags)
     kept_lag = int(recursion.lag.max(initial=0))
     n_diverged = 0
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
@@ -130,7 +131,7 @@ def free_run(model, lags, U, Y, starts, n_known, return_std):
     mean = np.full(Y.shape, np.nan)
     variance = np.full(Y.shape, np.nan) if return_std else None
     copy_initial_rows(Forecast(mean, variance, 0), Y, starts, n_known)
-    recursion = _recursion(model, lags)
+    recursion = make_recursion(model, lags)
     posterior = _posterior_arguments(model, False) if return_std else ()
     n_diverged = 0
     for start, stop in zip(starts[:-1], starts[1:], strict=True):

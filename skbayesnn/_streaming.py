@@ -143,7 +143,7 @@ class StreamingPredictor:
                     network.network.theta,
                     network.network.sizes,
                     network.network.activation,
-                    simulation._recursion(network, lags),
+                    simulation.make_recursion(network, lags),
                 )
                 for network, lags in networks
             ],

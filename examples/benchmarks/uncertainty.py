@@ -30,7 +30,7 @@ from scipy.stats import norm
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn._posterior import FittedNetwork, Scaling
-from skbayesnn._simulation import _recursion
+from skbayesnn._simulation import make_recursion
 from skbayesnn.datasets import fetch_cascaded_tanks
 from skbayesnn.kernels import draws as draw_kernels
 from skbayesnn.kernels import mlp
@@ -464,7 +464,7 @@ def linear_check():
 
 def paths_of(model, network, thetas, u, y, n_init, rng):
     """One step and free run of the network with each of the weights: new records."""
-    recursion = _recursion(model._model, model._lags)
+    recursion = make_recursion(model._model, model._lags)
     scaling, noise_std = model._model.scaling, model._model.noise_std[0]
     scale = noise_std * scaling.y_scale[0]
     deviation = np.zeros((1, len(network.theta)))
