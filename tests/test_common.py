@@ -28,6 +28,7 @@ ESTIMATORS = [
         (8, 4), activation="relu", groups="element", curvature="diag", solver="lbfgs"
     ),
     SparseBayesMLPRegressor((), reg_lambda=0.5, n_restarts=2),
+    SparseBayesNARXRegressor(skip_connection=False, random_state=0),
     # the checks have static data: only without pruning are lags sure to stay
     SparseBayesNARXRegressor(kappa_variance=0.0, kappa_weight=0.0, random_state=0),
     SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
