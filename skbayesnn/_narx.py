@@ -395,7 +395,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             )
         starts = session_starts(sessions, len(Y))
         checks.check_session_lengths(starts, lags.max_lag)
-        training = Record(U, self._hold_out(Y, starts, lags), lags, starts)
+        training = Record(U, self._hold_out(Y, starts), lags, starts)
         rows = complete_rows(U, training.Y, lags, starts)
         if len(rows) < 2:
             raise ValueError(
@@ -475,7 +475,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             training, data, scaling, horizons, step_variance if estimate else None
         )
 
-    def _hold_out(self, Y, starts, lags):
+    def _hold_out(self, Y, starts):
         """The outputs with those of the validation stretches missing."""
         if self._selection() != "validation":
             return Y
