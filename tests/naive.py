@@ -618,10 +618,36 @@ def centred_gradient(data, model, hidden_offset, visible_offset):
     return W, hidden, visible
 
 
+def centred_update(data, model, hidden_offset, visible_offset):
+    """The same from rows of (visible, hidden) values; weights by feature.
+
+    The weights see the mean of (v - mu)(h - lambda)' over the rows of the data less
+    that over the rows of the model.
+    """
+    W = np.zeros((len(visible_offset), len(hidden_offset)))
+    for (V, H), sign in [(data, 1.0), (model, -1.0)]:
+        for v, h in zip(V, H, strict=True):
+            W += sign / len(V) * np.outer(v - visible_offset, h - hidden_offset)
+    visible = data[0].mean(axis=0) - model[0].mean(axis=0) - W @ hidden_offset
+    hidden = data[1].mean(axis=0) - model[1].mean(axis=0) - visible_offset @ W
+    return W, visible, hidden
+
+
 def rbm_reparametrise(model, W, hidden, visible, c):
     """The model with other arrays where they are given."""
     new = (W, hidden, visible, c)
     return tuple(a if b is None else b for a, b in zip(model, new, strict=True))
+
+
+def pack_bits(V):
+    """Value j of row i is bit j % 8 of byte (j // 8, i): 0 where it is 1, else 1."""
+    n_rows, n_features = V.shape
+    packed = np.full((-(-n_features // 8), n_rows), 255, dtype=np.uint8)
+    for i in range(n_rows):
+        for j in range(n_features):
+            if V[i, j]:
+                packed[j // 8, i] -= 2 ** (j % 8)
+    return packed
 
 
 def finite_differences(function, point, step=1e-5):

@@ -33,8 +33,8 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
 )
-from skbayesnn.kernels import activations, draws, mlp, narx, random, rbm, row
-from skbayesnn.kernels import stream, trajectory
+from skbayesnn.kernels import activations, bits, draws, mlp, narx, random, rbm, row
+from skbayesnn.kernels import states, stream, trajectory
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -107,7 +107,8 @@ def read_only(array):
 
 
 def dispatchers():
-    modules = (activations, draws, mlp, narx, random, rbm, row, stream, trajectory)
+    modules = (activations, bits, draws, mlp, narx, random, rbm, row, states, stream)
+    modules += (trajectory,)
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in modules
@@ -308,6 +309,9 @@ CALLED = {
         "trajectory.path_gradient",
     },
     "binary": {
+        "bits.forward",
+        "bits.backward",
+        "bits.activate",
         "rbm.mean_units",
         "rbm.sample_units",
         "rbm.mean_and_sample_units",
@@ -317,7 +321,12 @@ CALLED = {
         "rbm.fractional_hidden",
         "rbm.fractional_softplus",
         "rbm.metropolis",
-        "rbm.add_update",
+        "rbm.update_weights",
+        "rbm.blend",
+        "states.multiply",
+        "states.multiply_transposed",
+        "states.count_on",
+        "states.transpose",
     },
 }
 
@@ -360,7 +369,9 @@ def test_the_second_process_compiles_nothing(tmp_path):
 
 @needs_compiler
 def test_the_second_process_compiles_nothing_for_rbms(tmp_path):
-    code = "contrastive()\ncontrastive(persistent=False)\nfrank_wolfe(alpha=1.5)"
+    # enough steps for an average of the parameters
+    code = "contrastive(batch_size=20)\ncontrastive(persistent=False)"
+    code += "\nfrank_wolfe(alpha=1.5)"
     first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     # nothing was there before: what kernels call is compiled with them, for one kind

@@ -47,6 +47,11 @@ def read_only(array):
     return array
 
 
+def unset(shape):
+    """States that no draw leaves as they are."""
+    return np.full(shape, 7, dtype=np.uint8)
+
+
 def unit_arrays(shape):
     """Inputs and biases that a kernel reads, and weights of fractional units."""
     x, bias = normal(shape), normal(shape[1], seed=1)
@@ -56,14 +61,14 @@ def unit_arrays(shape):
 
 def check_states(states, u, p):
     """States are 0 or 1, and 1 where u < p unless u is within rounding of p."""
-    assert states.dtype == np.float32
-    assert np.isin(states, (0.0, 1.0)).all()
-    wrong = (states == 1.0) != (u < p)
+    assert states.dtype == np.uint8
+    assert np.isin(states, (0, 1)).all()
+    wrong = (states == 1) != (u < p)
     assert (np.abs(u - p)[wrong] <= ROUNDING).all()
 
 
 def count_different(states, u, p):
-    return int(np.sum((states == 1.0) != (u < p)))
+    return int(np.sum((states == 1) != (u < p)))
 
 
 # Random numbers.
@@ -215,13 +220,13 @@ def test_draws(shape, place):
     u = naive.uniforms(shape, seed, step, first_row)
     place = np.uint64(seed), step, first_row
 
-    states = x.copy()
-    kernels.sample_units(states, bias, *place)
+    states = unset(shape)
+    kernels.sample_units(read_only(x), bias, *place, states)
     check_states(states, u, p)
     # u lies in the band of rounding in one of a thousand runs with other seeds
     assert count_different(states, u, p) == 0
 
-    means, both = x.copy(), np.full(shape, 7.0, dtype=np.float32)
+    means, both = x.copy(), unset(shape)
     kernels.mean_and_sample_units(means, bias, *place, both)
     assert_array_equal(both, states)
     alone = x.copy()
@@ -239,9 +244,9 @@ def test_means_of_extreme_inputs():
 def test_draws_of_extreme_inputs():
     n_units = 40
     x = np.repeat(EXTREME[:, None], n_units, axis=1)
-    states, means, both = x.copy(), x.copy(), np.empty_like(x)
+    states, means, both = unset(x.shape), x.copy(), unset(x.shape)
     zero = np.zeros(n_units, dtype=np.float32)
-    kernels.sample_units(states, zero, np.uint64(1), 2, 3)
+    kernels.sample_units(x, zero, np.uint64(1), 2, 3, states)
     kernels.mean_and_sample_units(means, zero, np.uint64(1), 2, 3, both)
     u = naive.uniforms(x.shape, 1, 2, 3)
     check_states(states, u, naive.logistic(x))
@@ -259,10 +264,14 @@ def test_nan_does_not_vanish(n_units):
     means = x.copy()
     kernels.mean_units(means, zero)
     assert_array_equal(np.isnan(means), here)
-    means, states = x.copy(), np.empty_like(x)
+    means, states = x.copy(), unset(x.shape)
     kernels.mean_and_sample_units(means, zero, np.uint64(0), 0, 0, states)
     assert_array_equal(np.isnan(means), here)
-    assert not np.isnan(states).any()
+    # a state cannot be a NaN: it is off
+    assert np.isin(states, (0, 1)).all() and not states[here].any()
+    again = unset(x.shape)
+    kernels.sample_units(x, zero, np.uint64(0), 0, 0, again)
+    assert_array_equal(again, states)
 
     rows = here.any(axis=1)
     total, excess = np.zeros((2, 3))
@@ -276,8 +285,9 @@ def test_nan_does_not_vanish(n_units):
     )
     assert_array_equal(np.isnan(excess), rows)
     log_weight = np.zeros(3)
-    kernels.anneal_hidden(x.copy(), zero, 0.2, 0.4, np.uint64(0), 0, 0, log_weight)
+    kernels.anneal_hidden(x, zero, 0.2, 0.4, np.uint64(0), 0, 0, log_weight, states)
     assert_array_equal(np.isnan(log_weight), rows)
+    assert np.isin(states, (0, 1)).all() and not states[here].any()
 
 
 def test_a_nan_bias_does_not_vanish():
@@ -335,8 +345,9 @@ def test_sums_over_many_units_are_float64():
 def test_annealed_hidden_units(shape, betas):
     x, bias, _ = unit_arrays(shape)
     start = normal(shape[0], seed=3).astype(float)
-    states, log_weight = x.copy(), start.copy()
-    kernels.anneal_hidden(states, bias, *betas, np.uint64(5), 6, 7, log_weight)
+    states, log_weight = unset(shape), start.copy()
+    place = np.uint64(5), 6, 7
+    kernels.anneal_hidden(read_only(x), bias, *betas, *place, log_weight, states)
     before, now = (float(np.float32(beta)) for beta in betas)
     increments = naive.annealed_softplus(x, bias, before, now)
     assert_allclose(log_weight - start, increments, atol=ATOL)
@@ -347,13 +358,13 @@ def test_annealed_hidden_units(shape, betas):
 def test_annealed_hidden_units_of_extreme_inputs():
     finite = EXTREME[1:-1]
     x = np.repeat(finite[:, None], 5, axis=1)
-    log_weight = np.zeros(len(x))
+    log_weight, states = np.zeros(len(x)), unset(x.shape)
     bias = np.zeros(5, dtype=np.float32)
     expected = naive.annealed_softplus(x, bias, 0.25, 0.5)
-    kernels.anneal_hidden(x, bias, 0.25, 0.5, np.uint64(5), 6, 7, log_weight)
+    kernels.anneal_hidden(x, bias, 0.25, 0.5, np.uint64(5), 6, 7, log_weight, states)
     assert_allclose(log_weight, expected, rtol=1e-6, atol=1e-5)
     u = naive.uniforms(x.shape, 5, 6, 7)
-    check_states(x, u, naive.logistic(0.5 * np.repeat(finite[:, None], 5, axis=1)))
+    check_states(states, u, naive.logistic(0.5 * x))
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
@@ -361,8 +372,9 @@ def test_annealed_hidden_units_of_extreme_inputs():
 def test_annealed_visible_units(shape, beta):
     x, bias, _ = unit_arrays(shape)
     base = read_only(normal(shape[1], seed=4))
-    states, slope = x.copy(), np.full(shape[0], 99.0)
-    kernels.anneal_visible(states, base, bias, beta, np.uint64(5), 8, 7, slope)
+    states, slope = unset(shape), np.full(shape[0], 99.0)
+    place = np.uint64(5), 8, 7
+    kernels.anneal_visible(read_only(x), base, bias, beta, *place, slope, states)
     p = naive.logistic(naive.annealed_visible(x, base, bias, float(np.float32(beta))))
     check_states(states, naive.uniforms(shape, 5, 8, 7), p)
     expected = states.astype(float) @ (bias.astype(float) - base)
@@ -428,60 +440,134 @@ def test_metropolis():
     n = 300
     log_ratio = normal(n, 1.0).astype(float)
     log_ratio[:6] = [np.inf, -np.inf, np.nan, 0.0, 1e4, -1e4]
-    v = np.zeros((n, 3), dtype=np.float32)
-    proposal = np.ones((n, 3), dtype=np.float32)
-    n_accepted = kernels.metropolis(
-        v, read_only(proposal), read_only(log_ratio), np.uint64(1), 2, 3
-    )
+    # what it says does not depend on what was there
+    accepted = np.arange(n) % 2 == 0
+    kernels.metropolis(read_only(log_ratio), np.uint64(1), 2, 3, accepted)
     u = naive.uniforms((n, 1), 1, 2, 3, first_unit=2**32 - 1)[:, 0]
     expected = u < np.exp(np.minimum(log_ratio, 0.0))
     expected[[0, 3, 4]] = True
-    assert_array_equal(v, np.repeat(expected[:, None], 3, axis=1))
+    assert_array_equal(accepted, expected)
     assert list(expected[:6]) == [True, False, False, True, True, False]
-    assert n_accepted == expected.sum()
-    assert 0 < n_accepted < n
+    assert 0 < accepted.sum() < n
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 130)])
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 130), (7, 64)])
 @pytest.mark.parametrize("shrink", [0.0, 0.01])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_update(shape, shrink, momentum):
-    values, velocity, gradient = (normal(shape, 1.0, seed) for seed in range(3))
-    new, speed = values.copy(), velocity.copy()
-    kernels.add_update(new, speed, read_only(gradient), 0.1, momentum, shrink)
-    values, velocity, gradient = (
-        array.astype(float) for array in (values, velocity, gradient)
+def test_update(shape, shrink, momentum, centred):
+    """Against the sum over rows of (v - mu)(h - lambda)', data less model."""
+    n_features, n_units = shape
+    rng = np.random.default_rng(5)
+    # different numbers of rows of data and of the model
+    data, model = (
+        (rng.integers(2, size=(n, n_features)), rng.random((n, n_units)))
+        for n in (6, 4)
     )
-    change = momentum * velocity + 0.1 * (gradient - shrink * values)
-    # nothing to remember without momentum
-    assert_allclose(speed, change if momentum else velocity, rtol=1e-5, atol=1e-7)
+    mu = rng.random(n_features).astype(np.float32) * np.float32(centred)
+    offset = rng.random(n_units).astype(np.float32) * np.float32(centred)
+    expected = naive.centred_update(data, model, offset, mu)
+
+    mean_v, mean_h = (data[k].mean(axis=0) - model[k].mean(axis=0) for k in range(2))
+    gradient = data[0].T @ data[1] / 6 - model[0].T @ model[1] / 4
+    mean_v, mean_h, gradient = (
+        array.astype(np.float32) for array in (mean_v, mean_h, gradient)
+    )
+    values, velocity = (normal(shape, 1.0, seed) for seed in range(2))
+    new, speed = values.copy(), velocity.copy()
+    visible_slope, hidden_slope = mean_v.copy(), mean_h.copy()
+    kernels.update_weights(
+        new,
+        speed,
+        gradient,
+        tuple(read_only(array) for array in (mu, mean_h, mean_v, offset)),
+        (np.float32(0.1), np.float32(momentum), np.float32(shrink)),
+        visible_slope,
+        hidden_slope,
+    )
+    slope, expected_visible, expected_hidden = expected
+    change = 0.1 * (slope - shrink * values.astype(float))
+    change += momentum * velocity.astype(float)
+    # sums of a few float32 terms of size 1
     assert_allclose(new, values + change, rtol=1e-5, atol=5e-7)
+    if momentum:
+        assert_allclose(speed, change, rtol=1e-5, atol=5e-7)
+    else:
+        # nothing to remember
+        assert_array_equal(speed, velocity)
+    assert_allclose(visible_slope, expected_visible, atol=ATOL)
+    assert_allclose(hidden_slope, expected_hidden, atol=2e-6)
+    if not centred:
+        assert_array_equal(visible_slope, mean_v)
+        assert_array_equal(hidden_slope, mean_h)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_nan_and_infinity_come_through_an_update(momentum):
+    shape = 3, 70
+    values, velocity, gradient = (normal(shape, 1.0, seed) for seed in range(3))
+    gradient[1, 2], gradient[2, 69] = np.nan, np.inf
+    one_row, one_unit = np.ones(3, np.float32), np.ones(70, np.float32)
+    visible_slope, hidden_slope = one_row.copy(), one_unit.copy()
+    kernels.update_weights(
+        values,
+        velocity,
+        gradient,
+        (one_row, one_unit, one_row, one_unit),
+        (np.float32(0.1), np.float32(momentum), np.float32(0.0)),
+        visible_slope,
+        hidden_slope,
+    )
+    expected = np.zeros(shape, dtype=bool)
+    expected[1, 2] = expected[2, 69] = True
+    assert_array_equal(~np.isfinite(values), expected)
+    assert np.isnan(values[1, 2]) and values[2, 69] == np.inf
+    assert np.isnan(visible_slope[1]) and visible_slope[2] == -np.inf
+    assert np.isfinite(visible_slope[0])
+    assert_array_equal(~np.isfinite(hidden_slope), expected.any(axis=0))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 130)])
+def test_blend(shape, share):
+    mean, values = normal(shape), normal(shape, seed=1)
+    values[0, 0] = np.inf
+    new = mean.copy()
+    kernels.blend(new, read_only(values), np.float32(share))
+    if share == 0.0:
+        # nothing of an infinity is no number
+        assert np.isnan(new[0, 0])
+        mean[0, 0] = np.nan
+        values[0, 0] = 0.0
+    expected = (1.0 - share) * mean.astype(float) + share * values.astype(float)
+    assert_allclose(new, expected, rtol=1e-6, atol=1e-6)
 
 
 # Splits into blocks.
 
 
 def _sample(x, bias, c, place):
-    kernels.sample_units(x, bias, *place)
-    return (x,)
+    states = unset(x.shape)
+    kernels.sample_units(x, bias, *place, states)
+    return (states,)
 
 
 def _mean_and_sample(x, bias, c, place):
-    states = np.empty_like(x)
+    states = unset(x.shape)
     kernels.mean_and_sample_units(x, bias, *place, states)
     return x, states
 
 
 def _hidden(x, bias, c, place):
-    log_weight = np.zeros(len(x))
-    kernels.anneal_hidden(x, bias, 0.4, 0.5, *place, log_weight)
-    return x, log_weight
+    log_weight, states = np.zeros(len(x)), unset(x.shape)
+    kernels.anneal_hidden(x, bias, 0.4, 0.5, *place, log_weight, states)
+    return states, log_weight
 
 
 def _visible(x, bias, c, place):
-    slope = np.empty(len(x))
-    kernels.anneal_visible(x, c, bias, 0.5, *place, slope)
-    return x, slope
+    slope, states = np.empty(len(x)), unset(x.shape)
+    kernels.anneal_visible(x, c, bias, 0.5, *place, slope, states)
+    return states, slope
 
 
 def _fractional(x, bias, c, place):
@@ -491,8 +577,9 @@ def _fractional(x, bias, c, place):
 
 
 def _accept(x, bias, c, place):
-    kernels.metropolis(x, np.zeros_like(x), x[:, 0].astype(float), *place)
-    return (x,)
+    accepted = np.empty(len(x), dtype=bool)
+    kernels.metropolis(x[:, 0].astype(float), *place, accepted)
+    return (accepted,)
 
 
 @pytest.mark.parametrize(
@@ -522,8 +609,14 @@ def test_no_rows_and_no_units():
         x, bias = np.empty(shape, np.float32), np.zeros(shape[1], np.float32)
         total, excess = np.full((2, shape[0]), 99.0)
         kernels.mean_units(x, bias)
-        kernels.sample_units(x, bias, np.uint64(0), 0, 0)
+        states, seed = unset(shape), np.uint64(0)
+        kernels.sample_units(x, bias, seed, 0, 0, states)
+        kernels.anneal_hidden(x, bias, 0.2, 0.4, seed, 0, 0, total, states)
+        assert (total == 99.0).all()
+        kernels.anneal_visible(x, bias, bias, 0.4, seed, 0, 0, excess, states)
+        assert not excess.any()
         kernels.softplus_sum(x, bias, bias, total)
         assert not total.any()
-        kernels.fractional_hidden(x, bias, bias, 1.0, np.uint64(0), 0, 0, excess)
+        excess[:] = 99.0
+        kernels.fractional_hidden(x, bias, bias, 1.0, seed, 0, 0, excess)
         assert not excess.any()

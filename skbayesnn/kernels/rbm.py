@@ -1,9 +1,9 @@
 """Units of a restricted Boltzmann machine: means, draws, free energies, annealing.
 
-The matrix products belong to BLAS; these passes are what lies between them. All take
+These passes are what lies between the matrix products (`states`, or BLAS). All take
 ``x`` (n_rows, n_units), float32 and C-contiguous, the inputs of the units without
-their biases, and work in place. Sums over units are float64, but for the increments
-of an annealing step, which are small.
+their biases; ``states`` (n_rows, n_units) are uint8, 0 or 1. Sums over units are
+float64, but for the increments of an annealing step, which are small.
 """
 
 import math
@@ -17,6 +17,7 @@ _HALF = np.uint64(32)
 # The unit whose random number decides on a proposal.
 _NO_UNIT = np.int64(0xFFFFFFFF)
 _ONE = np.float32(1.0)
+_ON, _OFF = np.uint8(1), np.uint8(0)
 # Units summed in float32 before they enter a float64 sum: vectors stay full.
 _BLOCK = 64
 _LOG2E = np.float32(1.44269504)
@@ -84,16 +85,17 @@ def mean_units(x, bias):
 
 
 @kernel
-def sample_units(x, bias, seed, step, first_row):
-    """``x`` becomes states, 0 or 1, drawn from the units' means."""
+def sample_units(x, bias, seed, step, first_row, states):
+    """``states`` becomes a draw from the units' means."""
     for i in range(x.shape[0]):
         key = row_key(seed, step, first_row + i)
         low, high = np.uint32(key), np.uint32(key >> _HALF)
+        row, out = x[i], states[i]
         for j in range(x.shape[1]):
             # u < 1 / (1 + e), without the division
             u = uniform(low, high, j)
-            e = _exp(-(x[i, j] + bias[j]))
-            x[i, j] = _ONE if u * (_ONE + e) < _ONE else np.float32(0.0)
+            e = _exp(-(row[j] + bias[j]))
+            out[j] = _ON if u * (_ONE + e) < _ONE else _OFF
 
 
 @kernel
@@ -102,11 +104,12 @@ def mean_and_sample_units(x, bias, seed, step, first_row, states):
     for i in range(x.shape[0]):
         key = row_key(seed, step, first_row + i)
         low, high = np.uint32(key), np.uint32(key >> _HALF)
+        row, out = x[i], states[i]
         for j in range(x.shape[1]):
             u = uniform(low, high, j)
-            one_and_e = _ONE + _exp(-(x[i, j] + bias[j]))
-            states[i, j] = _ONE if u * one_and_e < _ONE else np.float32(0.0)
-            x[i, j] = _ONE / one_and_e
+            one_and_e = _ONE + _exp(-(row[j] + bias[j]))
+            out[j] = _ON if u * one_and_e < _ONE else _OFF
+            row[j] = _ONE / one_and_e
 
 
 @kernel
@@ -125,17 +128,18 @@ def softplus_sum(x, bias, unit_weights, total):
 
 
 @kernel
-def anneal_hidden(x, bias, beta_before, beta, seed, step, first_row, log_weight):
-    """Hidden half of an annealed transition; ``x`` becomes states.
+def anneal_hidden(
+    x, bias, beta_before, beta, seed, step, first_row, log_weight, states
+):
+    """Hidden half of an annealed transition: ``states`` becomes a draw at ``beta``.
 
-    Adds to ``log_weight`` the sum of softplus(beta x) - softplus(beta_before x), and
-    draws the units at ``beta``.
+    Adds to ``log_weight`` the sum of softplus(beta x) - softplus(beta_before x).
     """
     before, now = np.float32(beta_before), np.float32(beta)
     for i in range(x.shape[0]):
         key = row_key(seed, step, first_row + i)
         low, high = np.uint32(key), np.uint32(key >> _HALF)
-        row, sum_ = x[i], np.float32(0.0)
+        row, out, sum_ = x[i], states[i], np.float32(0.0)
         for j in range(x.shape[1]):
             value = row[j] + bias[j]
             old, new = before * value, now * value
@@ -144,13 +148,13 @@ def anneal_hidden(x, bias, beta_before, beta, seed, step, first_row, log_weight)
             # u < 1 / (1 + exp(-new)), from exp(-|new|)
             limit = decay if new < np.float32(0.0) else _ONE
             on = uniform(low, high, j) * (_ONE + decay) < limit
-            row[j] = _ONE if on else np.float32(0.0)
+            out[j] = _ON if on else _OFF
         log_weight[i] += np.float64(sum_)
 
 
 @kernel
-def anneal_visible(x, base, bias, beta, seed, step, first_row, slope):
-    """Visible half of an annealed transition; ``x`` becomes states.
+def anneal_visible(x, base, bias, beta, seed, step, first_row, slope, states):
+    """Visible half of an annealed transition: ``states`` becomes a draw.
 
     The units' biases are (1 - beta) base + beta bias. ``slope`` becomes
     (bias - base) . v, by which the log weight grows with beta.
@@ -159,13 +163,13 @@ def anneal_visible(x, base, bias, beta, seed, step, first_row, slope):
     for i in range(x.shape[0]):
         key = row_key(seed, step, first_row + i)
         low, high = np.uint32(key), np.uint32(key >> _HALF)
-        row, sum_ = x[i], np.float32(0.0)
+        row, out, sum_ = x[i], states[i], np.float32(0.0)
         for j in range(x.shape[1]):
             e = _exp(-(rest * base[j] + now * (bias[j] + row[j])))
-            on = uniform(low, high, j) * (_ONE + e) < _ONE
-            state = _ONE if on else np.float32(0.0)
-            sum_ += state * (bias[j] - base[j])
-            row[j] = state
+            out[j] = _ON if uniform(low, high, j) * (_ONE + e) < _ONE else _OFF
+        # a loop of its own: with the draws in one, neither is vectorised
+        for j in range(x.shape[1]):
+            sum_ += np.float32(out[j]) * (bias[j] - base[j])
         slope[i] = np.float64(sum_)
 
 
@@ -219,39 +223,58 @@ def fractional_softplus(x, bias, unit_weights, beta, total, excess):
 
 
 @kernel
-def metropolis(v, proposal, log_ratio, seed, step, first_row):
-    """Put accepted proposals into ``v``; return how many there were.
+def metropolis(log_ratio, seed, step, first_row, accepted):
+    """``accepted`` (n_rows,) bool tells which proposals are taken.
 
     ``log_ratio`` holds the logarithms of the acceptance ratios.
     """
-    n_accepted = 0
-    for i in range(v.shape[0]):
+    for i in range(accepted.shape[0]):
         key = row_key(seed, step, first_row + i)
         u = uniform(np.uint32(key), np.uint32(key >> _HALF), _NO_UNIT)
-        if log_ratio[i] >= 0.0 or np.float64(u) < math.exp(log_ratio[i]):
-            n_accepted += 1
-            for j in range(v.shape[1]):
-                v[i, j] = proposal[i, j]
-    return n_accepted
+        accepted[i] = log_ratio[i] >= 0.0 or np.float64(u) < math.exp(log_ratio[i])
 
 
 @kernel
-def add_update(values, velocity, gradient, rate, momentum, shrink):
-    """Momentum step in one pass over memory, all three (n_rows, n_columns).
+def update_weights(
+    values, velocity, gradient, centering, rates, visible_slope, hidden_slope
+):
+    """Momentum step in one pass over memory; the first three (n_features, n_units).
 
-    ``velocity`` becomes momentum velocity + rate (gradient - shrink values), and is
-    added to ``values``. Without momentum it is left alone, which saves memory traffic.
+    ``centering`` holds (visible offsets mu, hidden means, visible means, hidden offsets
+    lambda): the gradient of centred states is that of the states less the outer
+    products of the first two and of the last two. ``rates`` holds (rate, momentum,
+    shrink): ``velocity`` becomes momentum velocity + rate (gradient - shrink values),
+    and is added to ``values``. Without momentum it is left alone, which saves memory
+    traffic. Takes the centred gradient times lambda and mu, which the update of the
+    weights does to the means already, off the slopes of the biases.
     """
-    rate, momentum = np.float32(rate), np.float32(momentum)
-    shrink = np.float32(shrink)
-    if momentum == np.float32(0.0):
-        for i in range(values.shape[0]):
-            for j in range(values.shape[1]):
-                values[i, j] += rate * (gradient[i, j] - shrink * values[i, j])
-        return
+    mu, mean_h, mean_v, offset = centering
+    rate, momentum, shrink = rates
     for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            change = rate * (gradient[i, j] - shrink * values[i, j])
-            change += momentum * velocity[i, j]
-            velocity[i, j] = change
-            values[i, j] += change
+        row, slope, m, v = values[i], gradient[i], mu[i], mean_v[i]
+        for j in range(row.shape[0]):
+            slope[j] = slope[j] - m * mean_h[j] - v * offset[j]
+        sum_ = np.float32(0.0)
+        for j in range(row.shape[0]):
+            sum_ += slope[j] * offset[j]
+        visible_slope[i] -= sum_
+        for j in range(row.shape[0]):
+            hidden_slope[j] -= m * slope[j]
+        if momentum == np.float32(0.0):
+            for j in range(row.shape[0]):
+                row[j] += rate * (slope[j] - shrink * row[j])
+        else:
+            speed = velocity[i]
+            for j in range(row.shape[0]):
+                change = rate * (slope[j] - shrink * row[j]) + momentum * speed[j]
+                speed[j] = change
+                row[j] += change
+
+
+@kernel
+def blend(mean, values, share):
+    """``mean`` moves towards ``values`` by a share of the way, both 2-D float32."""
+    for i in range(mean.shape[0]):
+        row, new = mean[i], values[i]
+        for j in range(row.shape[0]):
+            row[j] += share * (new[j] - row[j])

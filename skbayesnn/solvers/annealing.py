@@ -18,16 +18,29 @@ from joblib import Parallel, delayed
 from scipy.special import log_expit, logsumexp
 
 from ..kernels import rbm as kernels
-from .rbm import Chains, gibbs, is_standard
+from .rbm import RBM, Chains, Clamp, by_feature, gibbs, hold, is_standard, product
 
-# Chains of a block, whatever the number of jobs: matrix products of the same shapes
-# round in the same way, so the split changes no result.
-BLOCK_CHAINS = 50
+# Chains of a block, whatever the number of jobs: products of the same shapes round in
+# the same way, so the split changes no result.
+_BLOCK_CHAINS = 128
 MAX_EXACT_UNITS = 25
 # 500 temperatures uniformly up to 0.5, 4,000 up to 0.9 and 10,000 up to 1.
 PAPER_BETAS = ((500, 0.0, 0.5), (4000, 0.5, 0.9), (10000, 0.9, 1.0))
 # Gibbs steps at the model before a reverse run.
 _REVERSE_BURN_IN = 100
+
+
+class Path(NamedTuple):
+    """From independent units to the model, and what all steps along it share."""
+
+    rbm: RBM
+    transposed: np.ndarray
+    """(n_features, n_units) the weights by visible unit"""
+    base: np.ndarray
+    """(n_features,) biases of the independent units, float32"""
+    betas: np.ndarray
+    """in the order they are gone through"""
+    clamp: Clamp | None
 
 
 class LogPartition(NamedTuple):
@@ -65,27 +78,37 @@ def ais(rbm, base, betas, n_chains, seed, n_jobs=None, reverse=False):
     The caller limits BLAS to one thread: beside other jobs, and for the rounding to be
     the same everywhere.
     """
-    base = np.asarray(base, dtype=np.float32)
+    path = make_path(rbm, base, betas)
     seeds = np.random.SeedSequence(int(seed)).generate_state(3, np.uint64)
-    blocks = [
-        (first, min(BLOCK_CHAINS, n_chains - first))
-        for first in range(0, n_chains, BLOCK_CHAINS)
-    ]
+    blocks = _blocks(n_chains)
     parallel = Parallel(n_jobs=n_jobs, prefer="threads")
     forward = parallel(
-        delayed(_forward)(rbm, base, betas, seeds[0], first, n, reverse)
-        for first, n in blocks
+        delayed(_forward)(path, seeds[0], first, n, reverse) for first, n in blocks
     )
     log_weights = np.concatenate([weights for weights, _ in forward])
     if not reverse:
         return summarise(log_weights, base_log_partition(rbm, base), 1.0)
     states = _resample(log_weights, np.concatenate([v for _, v in forward]), seeds[1])
+    back = path._replace(betas=path.betas[::-1])
     backward = parallel(
-        delayed(_backward)(rbm, base, betas, states[first : first + n], seeds[2], first)
+        delayed(_backward)(back, states[first : first + n], seeds[2], first)
         for first, n in blocks
     )
     log_weights = np.concatenate(backward)
     return summarise(log_weights, base_log_partition(rbm, base), -1.0)
+
+
+def make_path(rbm, base, betas, clamp=None):
+    """The path to a model along ``betas``."""
+    base = np.asarray(base, dtype=np.float32)
+    return Path(rbm, by_feature(rbm), base, np.asarray(betas), clamp)
+
+
+def _blocks(n_chains):
+    """First chain and number of chains of each block, two at least for two cores."""
+    n_blocks = max(-(-n_chains // _BLOCK_CHAINS), min(2, n_chains))
+    parts = np.array_split(np.arange(n_chains), n_blocks)
+    return [(int(part[0]), len(part)) for part in parts]
 
 
 def summarise(log_weights, offset, sign):
@@ -109,98 +132,99 @@ def summarise(log_weights, offset, sign):
 
 def annealed_chains(rbm, base, betas, n_chains, seed, clamp=None):
     """Chains led from independent units to the model; ``clamp`` holds features."""
-    base = np.asarray(base, dtype=np.float32)
-    v = np.zeros((n_chains, len(base)), dtype=np.float32)
-    slope = np.empty(n_chains)
-    seed = np.uint64(seed)
-    kernels.anneal_visible(v, base, rbm.visible, 0.0, seed, 0, 0, slope)
-    if clamp is not None:
-        np.copyto(v, clamp.values, where=clamp.mask)
-    _, v, step = _anneal(rbm, base, betas, v, slope, seed, 0, clamp=clamp)
+    path, seed = make_path(rbm, base, betas, clamp), np.uint64(seed)
+    v, slope = _start(path, n_chains, (seed, 0, 0))
+    _, v, step = _anneal(path, v, slope, (seed, 1, 0))
     return Chains(v, seed, step, 0)
 
 
-def _forward(rbm, base, betas, seed, first_row, n_chains, keep_states):
-    v = np.zeros((n_chains, len(base)), dtype=np.float32)
-    slope = np.empty(n_chains)
-    kernels.anneal_visible(v, base, rbm.visible, 0.0, seed, 0, first_row, slope)
-    log_weights, v, step = _anneal(rbm, base, betas, v, slope, seed, first_row)
+def _forward(path, seed, first_row, n_chains, keep_states):
+    v, slope = _start(path, n_chains, (seed, 0, first_row))
+    log_weights, v, step = _anneal(path, v, slope, (seed, 1, first_row))
     if not keep_states:
         return log_weights, None
-    chains, _ = gibbs(rbm, Chains(v, np.uint64(seed), step, first_row), 1)
+    chains, _ = gibbs(path.rbm, Chains(v, np.uint64(seed), step, first_row), 1)
     return log_weights, chains.states
 
 
-def _backward(rbm, base, betas, states, seed, first_row):
+def _backward(path, states, seed, first_row):
     """Weights of chains that start at the model."""
     chains = Chains(states, np.uint64(seed), 0, first_row)
-    chains, _ = gibbs(rbm, chains, _REVERSE_BURN_IN)
-    slope = chains.states.astype(np.float64) @ (rbm.visible - base)
-    log_weights, _, _ = _anneal(
-        rbm, base, betas[::-1], chains.states, slope, seed, first_row, chains.step
-    )
+    chains, _ = gibbs(path.rbm, chains, _REVERSE_BURN_IN)
+    slope = _slope(path, chains.states)
+    place = seed, chains.step, first_row
+    log_weights, _, _ = _anneal(path, chains.states, slope, place)
     return log_weights
 
 
-def _anneal(rbm, base, betas, v, slope, seed, first_row, step=1, clamp=None):
-    """Lead the states ``v`` along ``betas``; returns log weights, states, steps.
+def _start(path, n_chains, place):
+    """States of independent units, and their slope."""
+    y = np.zeros((n_chains, len(path.base)), dtype=np.float32)
+    return _draw_visible(path, y, 0.0, place)
 
-    With features held, the weights mean nothing.
+
+def _anneal(path, v, slope, place):
+    """Lead the states ``v`` along the path; returns log weights, states, steps.
+
+    ``slope`` is that of the log weights by beta, through the visible biases. ``place``
+    is (seed, step, row). With features held, the weights mean nothing.
     """
-    move = _standard_move if is_standard(rbm) else _fractional_move
+    move = _standard_move if is_standard(path.rbm) else _fractional_move
+    seed, step, first_row = place
     log_weights = np.zeros(len(v))
-    for before, beta in zip(betas[:-1], betas[1:], strict=True):
+    for before, beta in zip(path.betas[:-1], path.betas[1:], strict=True):
         log_weights += (beta - before) * slope
         place = seed, step, first_row
-        v = move(rbm, base, v, (before, beta), place, log_weights, slope, clamp)
+        v, slope = move(path, v, slope, (before, beta), place, log_weights)
         step += 1
     return log_weights, v, step
 
 
-def _standard_move(rbm, base, v, betas, place, log_weights, slope, clamp):
+def _standard_move(path, v, slope, betas, place, log_weights):
     """Add the hidden units' share of the weights, then one Gibbs step at the new beta.
 
-    Returns the new states, and writes their slope.
+    Returns the new states and their slope.
     """
-    before, beta = betas
-    seed, step, first_row = place
-    x = v @ rbm.weights.T
+    rbm, (before, beta), (seed, step, first_row) = path.rbm, betas, place
+    x = product(v, path.transposed)
+    h = np.empty(x.shape, dtype=np.uint8)
     kernels.anneal_hidden(
-        x, rbm.hidden, before, beta, seed, 2 * step, first_row, log_weights
+        x, rbm.hidden, before, beta, seed, 2 * step, first_row, log_weights, h
     )
-    y = x @ rbm.weights
-    kernels.anneal_visible(
-        y, base, rbm.visible, beta, seed, 2 * step + 1, first_row, slope
-    )
-    if clamp is not None:
-        np.copyto(y, clamp.values, where=clamp.mask)
-    return y
+    y = product(h, rbm.weights)
+    return _draw_visible(path, y, beta, (seed, 2 * step + 1, first_row))
 
 
-def _fractional_move(rbm, base, v, betas, place, log_weights, slope, clamp):
+def _fractional_move(path, v, slope, betas, place, log_weights):
     """The same with a Metropolis-Hastings step."""
-    before, beta = betas
-    seed, step, first_row = place
-    old, new, excess, proposed_excess, proposed_slope = np.empty((5, len(v)))
-    c = rbm.unit_weights
-    x = v @ rbm.weights.T
-    kernels.fractional_softplus(x, rbm.hidden, c, before, old, excess)
-    kernels.fractional_softplus(x, rbm.hidden, c, beta, new, excess)
+    rbm, (before, beta), (seed, step, first_row) = path.rbm, betas, place
+    old, new, excess, proposed_excess = np.empty((4, len(v)))
+    b, c = rbm.hidden, rbm.unit_weights
+    x = product(v, path.transposed)
+    kernels.fractional_softplus(x, b, c, before, old, excess)
+    kernels.fractional_softplus(x, b, c, beta, new, excess)
     log_weights += new - old
-    kernels.fractional_hidden(x, rbm.hidden, c, beta, seed, 2 * step, first_row, excess)
+    kernels.fractional_hidden(x, b, c, beta, seed, 2 * step, first_row, excess)
     y = x @ rbm.weights
-    kernels.anneal_visible(
-        y, base, rbm.visible, beta, seed, 2 * step + 1, first_row, proposed_slope
-    )
-    if clamp is not None:
-        np.copyto(y, clamp.values, where=clamp.mask)
-    x = y @ rbm.weights.T
-    kernels.fractional_softplus(x, rbm.hidden, c, beta, new, proposed_excess)
-    log_ratio = proposed_excess - excess
-    v = v.copy()
-    kernels.metropolis(v, y, log_ratio, seed, 2 * step, first_row)
-    slope[:] = v.astype(np.float64) @ (rbm.visible - base)
-    return v
+    proposal, proposed = _draw_visible(path, y, beta, (seed, 2 * step + 1, first_row))
+    x = product(proposal, path.transposed)
+    kernels.fractional_softplus(x, b, c, beta, new, proposed_excess)
+    accepted = np.empty(len(v), dtype=np.bool_)
+    kernels.metropolis(proposed_excess - excess, seed, 2 * step, first_row, accepted)
+    v = np.where(accepted[:, None], proposal, v)
+    return v, np.where(accepted, proposed, slope)
+
+
+def _draw_visible(path, y, beta, place):
+    """Visible states at ``beta`` from their inputs, and their slope."""
+    v, slope = np.empty(y.shape, dtype=np.uint8), np.empty(len(y))
+    kernels.anneal_visible(y, path.base, path.rbm.visible, beta, *place, slope, v)
+    # the slope of states with values held is not needed
+    return (v if path.clamp is None else hold(v, path.clamp)), slope
+
+
+def _slope(path, v):
+    return v.astype(np.float64) @ (path.rbm.visible - path.base)
 
 
 def _resample(log_weights, states, seed):

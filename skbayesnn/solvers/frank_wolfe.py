@@ -25,7 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logsumexp
+
+from ..kernels import bits
+from ..kernels import rbm as kernels
+from .rbm import BLOCK_ROWS, by_feature, product
 
 # Points from which a search may start, and the norm of their weights.
 _N_STARTS = 8
@@ -34,13 +37,75 @@ _START_NORM = 2.0
 _MAX_WEIGHT = 100.0
 
 
+class PackedRows:
+    """Binary rows, one bit a value, which the passes over them read many times."""
+
+    def __init__(self, packed, n_features):
+        self.packed = packed
+        self.n_features = n_features
+
+    def __len__(self):
+        return self.packed.shape[1]
+
+    def take(self, index):
+        """Some rows as float32."""
+        return bits.unpack_rows(self.packed[:, index], self.n_features)
+
+    def states(self, rows):
+        """A slice of the rows as they are multiplied with many units."""
+        return self.take(rows).astype(np.uint8)
+
+    def thin(self, n):
+        """Every k-th row, at most ``n``."""
+        step = -(-len(self) // n)
+        return PackedRows(self.packed[:, ::step].copy(), self.n_features)
+
+    def inputs(self, weights, bias):
+        """Inputs of a unit, (n_rows,) float32."""
+        padded = np.zeros(8 * len(self.packed), dtype=np.float32)
+        padded[: self.n_features] = weights
+        x = np.empty(len(self), dtype=np.float32)
+        bits.forward(self.packed, padded, np.float32(bias), x)
+        return x
+
+    def weighted_sum(self, s):
+        """Sum of the rows, each times its ``s`` (float32); float64."""
+        total = np.empty(8 * len(self.packed))
+        bits.backward(self.packed, s, total)
+        return total[: self.n_features]
+
+
+class DenseRows:
+    """The same for rows of probabilities, float32."""
+
+    def __init__(self, V):
+        self.V = V
+
+    def __len__(self):
+        return len(self.V)
+
+    def take(self, index):
+        return self.V[index]
+
+    def states(self, rows):
+        return self.V[rows]
+
+    def thin(self, n):
+        return DenseRows(self.V[:: -(-len(self.V) // n)])
+
+    def inputs(self, weights, bias):
+        return self.V @ weights + np.float32(bias)
+
+    def weighted_sum(self, s):
+        return (s @ self.V).astype(np.float64)
+
+
 class Samples(NamedTuple):
     """What a unit is judged by."""
 
-    data: np.ndarray
-    """(n_samples, n_features) float32"""
-    model: np.ndarray
-    """(n_chains, n_features) float32 draws from the current model"""
+    data: PackedRows | DenseRows
+    model: PackedRows | DenseRows
+    """draws from the current model"""
     data_offset: np.ndarray | None = None
     """(n_samples,) the o(v) of the data; None for zeros"""
     model_offset: np.ndarray | None = None
@@ -67,6 +132,15 @@ class Gain(NamedTuple):
     """of the model samples, weighted to the model with the unit"""
 
 
+class UnitGains(NamedTuple):
+    """Of each unit of a model, (n_units,), nats a sample, without the penalty."""
+
+    linear: np.ndarray
+    """E_data[softplus(x)] - E_model[softplus(x)]"""
+    removal: np.ndarray
+    """the exact gain of taking it out"""
+
+
 class Unit(NamedTuple):
     """A unit that a search found."""
 
@@ -80,36 +154,60 @@ class Unit(NamedTuple):
     n_evaluations: int
 
 
+def pack(V):
+    """Rows (n_rows, n_features), 0 and 1 as uint8, or float32 in [0, 1]."""
+    if _is_binary(V):
+        return PackedRows(bits.pack_rows(V), V.shape[1])
+    return DenseRows(V)
+
+
+def gather(rows, index):
+    """The same of training rows, block by block; ``rows.states(index)`` gives them."""
+    blocks = []
+    for start in range(0, len(index), BLOCK_ROWS):
+        V = rows.states(index[start : start + BLOCK_ROWS])
+        if not _is_binary(V):
+            return DenseRows(rows.states(index))
+        blocks.append(bits.pack_rows(V))
+    return PackedRows(np.concatenate(blocks, axis=1), V.shape[1])
+
+
 def gain(objective, samples, unit):
     """Gain of a unit, without penalty, and the effective sample size behind it."""
-    c = objective.unit_weight
-    x_data = samples.data @ unit.weights + np.float32(unit.bias)
-    x_model = samples.model @ unit.weights + np.float32(unit.bias)
-    data = c * (_softplus(x_data) - unit.shift * x_data)
-    model = c * (_softplus(x_model) - unit.shift * x_model)
-    log_ratio = model + _or_zero(samples.model_offset)
+    data = _respond(samples.data, unit.weights, unit.bias)
+    model = _respond(samples.model, unit.weights, unit.bias)
+    terms, log_ratio = _model_terms(objective, samples, model, unit.shift)
     ratio = np.exp(log_ratio - log_ratio.max())
     size = ratio.sum() ** 2 / np.square(ratio).sum()
+    value = _data_value(objective, samples, data, unit.shift)
     if objective.kind == "linearized":
-        return Gain(float(data.mean() - model.mean()), float(size))
-    change = (data + _or_zero(samples.data_offset)).mean()
-    change -= logsumexp(log_ratio) - np.log(len(log_ratio))
-    return Gain(float(change), float(size))
+        return Gain(float(value - terms.mean()), float(size))
+    value -= _log_mean_exp(log_ratio)
+    return Gain(float(value), float(size))
 
 
-def unit_outputs(rbm, V):
-    """softplus of each unit, (n_samples, n_units) float64."""
-    return _softplus(V @ rbm.weights.T + rbm.hidden)
+def unit_gains(rbm, samples):
+    """What each unit of a model is worth on samples, as `UnitGains`."""
+    data, model = (_unit_outputs(rbm, rows) for rows in samples[:2])
+    c, at_data = rbm.unit_weights.astype(np.float64), _mean(data)
+    removal = -c * at_data - _log_mean_exp(-c[:, None] * model)
+    return UnitGains(at_data - _mean(model), removal)
 
 
-def removal_gains(rbm, data, model):
-    """Exact gain of taking out each unit, without the penalty, nats a sample.
+def total_outputs(rbm, rows):
+    """Sum of softplus over the units, each with weight 1, (n_rows,) float64."""
+    total, ones = np.zeros(len(rows)), np.ones_like(rbm.hidden)
+    transposed = by_feature(rbm)
+    for start in range(0, len(rows), BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
+        x = product(rows.states(part), transposed)
+        kernels.softplus_sum(x, rbm.hidden, ones, total[part])
+    return total
 
-    ``data`` and ``model`` are the `unit_outputs` of samples from both.
-    """
-    model = -rbm.unit_weights * model
-    log_means = logsumexp(model, axis=0) - np.log(len(model))
-    return -rbm.unit_weights * data.mean(axis=0) - log_means
+
+def mean_state(rows, unit):
+    """Mean of a unit's states."""
+    return _mean(_respond(rows, unit.weights, unit.bias).mean)
 
 
 def penalty(objective, unit):
@@ -163,18 +261,21 @@ def choose_start(objective, samples, rng):
     Without weights a unit gains nothing in any direction: a search from there, or from
     near it, often stays.
     """
-    data = samples.data
-    center = data.mean(axis=0)
-    index = rng.choice(len(data), size=min(_N_STARTS, len(data)), replace=False)
-    directions = data[index] - center
+    n = len(samples.data)
+    center = samples.data.weighted_sum(np.ones(n, dtype=np.float32)) / n
+    index = rng.choice(n, size=min(_N_STARTS, n), replace=False)
+    directions = samples.data.take(index) - center
     lengths = np.linalg.norm(directions, axis=1, keepdims=True)
     weights = directions * (_START_NORM / np.maximum(lengths, 1e-6))
     # half way between the mean and the row
     biases = -(weights * (center + 0.5 * directions)).sum(axis=1)
-    starts = np.column_stack([weights, biases]).astype(np.float64)
     shift = 0.0 if objective.kind == "linearized" else 0.5
-    values = [value_and_gradient(objective, samples, w, shift)[0] for w in starts]
-    return np.append(starts[int(np.argmax(values))], shift)
+    values = []
+    for w, bias in zip(weights.astype(np.float32), biases, strict=True):
+        unit = Unit(w, float(bias), shift, np.nan, 0)
+        values.append(gain(objective, samples, unit).value - penalty(objective, unit))
+    best = int(np.argmax(values))
+    return np.concatenate([weights[best], [biases[best], shift]])
 
 
 def value_and_gradient(objective, samples, w, shift):
@@ -182,34 +283,72 @@ def value_and_gradient(objective, samples, w, shift):
 
     Sums are float64. The shift of the linearised objective stays where it is.
     """
-    weights, bias = w[:-1].astype(np.float32), np.float32(w[-1])
-    x_data = (samples.data @ weights + bias).astype(np.float64)
-    x_model = (samples.model @ weights + bias).astype(np.float64)
-    c = objective.unit_weight
-    data = c * (_softplus(x_data) - shift * x_data)
-    model = c * (_softplus(x_model) - shift * x_model)
-    n_data, n_model = len(x_data), len(x_model)
+    weights = w[:-1].astype(np.float32)
+    data = _respond(samples.data, weights, w[-1])
+    model = _respond(samples.model, weights, w[-1])
+    c, n_model = objective.unit_weight, len(samples.model)
+    value = _data_value(objective, samples, data, shift)
+    terms, log_ratio = _model_terms(objective, samples, model, shift)
     if objective.kind == "linearized":
-        value = data.mean() - model.mean()
+        value -= terms.mean()
         shares = np.full(n_model, 1.0 / n_model)
         shift_slope = 0.0
     else:
-        log_ratio = model + _or_zero(samples.model_offset)
-        log_sum = logsumexp(log_ratio)
-        value = (data + _or_zero(samples.data_offset)).mean()
-        value -= log_sum - np.log(n_model)
-        shares = np.exp(log_ratio - log_sum)
-        shift_slope = c * (shares @ x_model - x_data.mean())
-    s_data = (c / n_data) * (expit(x_data) - shift)
-    s_model = c * shares * (expit(x_model) - shift)
+        log_mean = _log_mean_exp(log_ratio)
+        value -= log_mean
+        shares = np.exp(log_ratio - log_mean) / n_model
+        shift_slope = c * (shares @ model.x - _mean(data.x))
+    s_data = np.float32(c / len(samples.data)) * (data.mean - np.float32(shift))
+    s_model = (c * shares * (model.mean - shift)).astype(np.float32)
     slope = np.empty_like(w)
-    slope[:-1] = s_data.astype(np.float32) @ samples.data
-    slope[:-1] -= s_model.astype(np.float32) @ samples.model
-    slope[-1] = s_data.sum() - s_model.sum()
+    slope[:-1] = samples.data.weighted_sum(s_data)
+    slope[:-1] -= samples.model.weighted_sum(s_model)
+    slope[-1] = s_data.sum(dtype=np.float64) - s_model.sum(dtype=np.float64)
     strength = c * objective.reg_lambda
     value -= 0.5 * strength * float(w @ w)
     slope -= strength * w
     return float(value), slope, float(shift_slope)
+
+
+class _Response(NamedTuple):
+    """A unit on rows, each (n_rows,) float32."""
+
+    x: np.ndarray
+    softplus: np.ndarray
+    mean: np.ndarray
+
+
+def _respond(rows, weights, bias):
+    x = rows.inputs(weights, bias)
+    response = _Response(x, np.empty_like(x), np.empty_like(x))
+    bits.activate(*response)
+    return response
+
+
+def _unit_outputs(rbm, rows):
+    """softplus of each unit, (n_units, n_rows) float32."""
+    x = product(rows.states(slice(None)), by_feature(rbm))
+    x += rbm.hidden
+    x = np.ascontiguousarray(x.T)
+    softplus, mean = np.empty((2, x.size), dtype=np.float32)
+    bits.activate(x.ravel(), softplus, mean)
+    return softplus.reshape(x.shape)
+
+
+def _data_value(objective, samples, data, shift):
+    """E_data[a(v)]; the linearised objective knows of no offset."""
+    value = objective.unit_weight * (_mean(data.softplus) - shift * _mean(data.x))
+    if objective.kind == "linearized" or samples.data_offset is None:
+        return value
+    return value + samples.data_offset.mean()
+
+
+def _model_terms(objective, samples, model, shift):
+    """a(v) of the draws from the model, without their offsets and with them."""
+    x, softplus = model.x.astype(np.float64), model.softplus.astype(np.float64)
+    terms = objective.unit_weight * (softplus - shift * x)
+    offset = samples.model_offset
+    return terms, (terms if offset is None else terms + offset)
 
 
 def _into_ball(z, radius):
@@ -225,9 +364,17 @@ def _into_ball(z, radius):
     return w, pull_back
 
 
-def _softplus(x):
-    return -log_expit(-np.asarray(x, dtype=np.float64))
+def _is_binary(V):
+    """Whether all values are 0 or 1: those are their own squares."""
+    return V.dtype == np.uint8 or bool((V * V == V).all())
 
 
-def _or_zero(offset):
-    return 0.0 if offset is None else offset
+def _mean(values):
+    """Over the last axis, float64."""
+    return values.mean(axis=-1, dtype=np.float64)
+
+
+def _log_mean_exp(values):
+    """Of float64 values, over the last axis."""
+    highest = values.max(axis=-1, keepdims=True)
+    return highest[..., 0] + np.log(_mean(np.exp(values - highest)))

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import rbm as kernels
 from . import contrastive
 from . import frank_wolfe as fw
 from . import rbm as solver
@@ -20,6 +19,8 @@ _SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625)
 # Held-out chains that must count after reweighting to the model with the unit: where a
 # few carry all the weight, the others say nothing about it.
 _MIN_EFFECTIVE_SHARE = 0.05
+# Training rows on which all present units are judged at each step.
+_MAX_JUDGED_ROWS = 1000
 # A learned temperature moves by at most this share in a step.
 _MAX_ALPHA_CHANGE = 0.2
 # Relative change of the objective at which a search ends.
@@ -104,7 +105,8 @@ def step(settings, state, rows, seed):
     may_go = settings.away_steps and len(state.rbm.weights) > least
     if may_go and harm > max(unit.value, settings.tol):
         # the worst of many looks worse than it is: ask other samples
-        harm = _harm(settings, state.rbm, objective, checked)[worst]
+        one = solver.select(state.rbm, [worst])
+        harm = float(_harm(settings, one, objective, fw.unit_gains(one, checked))[0])
     if may_go and harm > max(unit.value, settings.tol):
         info = Info(-1, harm, 0.0, np.nan, gap, acceptance)
         state = _remove(settings, state, worst)
@@ -131,7 +133,8 @@ def follow(settings, state, rows, seed, rng):
         state = _learn_alpha(settings, state, rows, rng)
     for _ in range(settings.n_bias_steps):
         chains, _ = solver.gibbs(state.rbm, state.chains, 1)
-        slope = state.visible_offset - chains.states.mean(axis=0)
+        means = solver.sum_states(chains.states) / len(chains.states)
+        slope = state.visible_offset - means
         visible = state.rbm.visible + np.float32(settings.learning_rate) * slope
         rbm = state.rbm._replace(visible=visible)
         state = state._replace(rbm=rbm, chains=chains)
@@ -149,7 +152,7 @@ def correct(settings, state, rows, batches, seed):
     ``batches`` holds the rows of each. The first ``batch_size`` chains follow every
     step; the others wait for the next search, whose Gibbs steps bring them up.
     """
-    cd = contrastive.Settings(1, True, 0.0, 0.0, True)
+    cd = contrastive.Settings(1, True, 0.0, 0.0, True, 0.0)
     n_chains = min(settings.batch_size, len(state.chains.states))
     states = state.chains.states.copy()
     training = contrastive.init(
@@ -162,7 +165,7 @@ def correct(settings, state, rows, batches, seed):
     for number, index in enumerate(batches):
         # down to zero, so that chains and model agree again at the next search
         rate = settings.learning_rate * (1.0 - number / len(batches))
-        training, _ = contrastive.step(cd, training, rows.take(index), rate, seed)
+        training, _ = contrastive.step(cd, training, rows.states(index), rate, seed)
     end = _seed_of(seed, state.n_updates + _SEED_OFFSET)
     states[:n_chains] = _visible_chains(training, end)
     return state._replace(
@@ -176,9 +179,8 @@ def correct(settings, state, rows, batches, seed):
 def _visible_chains(training, seed):
     if not solver.is_standard(training.rbm):
         return training.chains
-    v = training.chains @ training.rbm.weights
-    kernels.sample_units(v, training.rbm.visible, seed, 0, 0)
-    return v
+    y = solver.product(training.chains, training.rbm.weights)
+    return solver.draw(y, training.rbm.visible, (seed, 0, 0))
 
 
 def _seed_of(seed, number):
@@ -196,21 +198,12 @@ def _draw_samples(settings, state, rows, rng):
     change = _weight_change(settings, state)
     both = []
     for part, model in [(index[:n], states[:half]), (index[-n:], states[half:])]:
-        data = rows.take(np.sort(part))
-        if change == 0.0:
-            both.append(fw.Samples(data, model))
-        else:
-            offsets = (change * _units_total(state.rbm, V) for V in (data, model))
-            both.append(fw.Samples(data, model, *offsets))
+        samples = fw.Samples(fw.gather(rows, np.sort(part)), fw.pack(model))
+        if change != 0.0:
+            offsets = (change * fw.total_outputs(state.rbm, V) for V in samples[:2])
+            samples = fw.Samples(*samples[:2], *offsets)
+        both.append(samples)
     return both
-
-
-def _units_total(rbm, V):
-    """Sum of softplus over the units, each with weight 1."""
-    total = np.empty(len(V))
-    x = V @ rbm.weights.T
-    kernels.softplus_sum(x, rbm.hidden, np.ones_like(rbm.hidden), total)
-    return total
 
 
 def _new_alpha(settings, state):
@@ -246,28 +239,29 @@ def _judge_units(settings, state, objective, samples, unit):
     Returns the gap in nats, the unit's index, and the gain of its removal.
     """
     rbm = state.rbm
+    # all units on all rows would take longer than the search for one
+    samples = samples._replace(data=samples.data.thin(_MAX_JUDGED_ROWS))
     linear = objective._replace(kind="linearized", unit_weight=1.0)
     found = fw.gain(linear, samples, unit._replace(shift=0.0)).value
     found -= fw.penalty(linear, unit)
     if not len(rbm.weights):
         return float(found), -1, -np.inf
-    values = -_harm(settings._replace(objective="linearized"), rbm, linear, samples)
-    harm = _harm(settings, rbm, objective, samples)
+    gains = fw.unit_gains(rbm, samples)
+    values = rbm.unit_weights * gains.linear - fw.penalties(linear, rbm)
+    harm = _harm(settings, rbm, objective, gains)
     worst = int(np.argmax(harm))
     return float(state.alpha * found - values.sum()), worst, float(harm[worst])
 
 
-def _harm(settings, rbm, objective, samples):
-    """Gain of removing each unit, in nats a sample.
+def _harm(settings, rbm, objective, gains):
+    """Gain of removing each unit, in nats a sample, from its `UnitGains`.
 
     By the linearised objective with its penalty, or by the exact one without: there
     the penalty is to keep a search from its samples' noise.
     """
-    data, model = (fw.unit_outputs(rbm, V) for V in (samples.data, samples.model))
     if settings.objective == "likelihood":
-        return fw.removal_gains(rbm, data, model)
-    change = rbm.unit_weights * (model.mean(axis=0) - data.mean(axis=0))
-    return change + fw.penalties(objective, rbm)
+        return gains.removal
+    return fw.penalties(objective, rbm) - rbm.unit_weights * gains.linear
 
 
 def _guard(settings, objective, samples, unit):
@@ -310,9 +304,7 @@ def _insert(settings, state, unit, data):
     rbm, alpha = _with_alpha(settings, rbm, alpha)
     shift = np.float32(unit.shift) * rbm.unit_weights[-1]
     rbm = rbm._replace(visible=rbm.visible - shift * unit.weights)
-    x = data @ unit.weights
-    kernels.mean_units(x[:, None], np.full(1, unit.bias, dtype=np.float32))
-    mean = np.float32(x.mean()) * rbm.unit_weights[-1]
+    mean = np.float32(fw.mean_state(data, unit)) * rbm.unit_weights[-1]
     offsets = np.append(state.hidden_offset, mean)
     return state._replace(rbm=rbm, alpha=alpha, hidden_offset=offsets)
 
@@ -346,8 +338,8 @@ def _learn_alpha(settings, state, rows, rng):
         len(rows), size=min(settings.n_search_rows, len(rows)), replace=False
     )
     n_units = len(state.rbm.weights)
-    data = _units_total(state.rbm, rows.take(np.sort(index))) / n_units
-    model = _units_total(state.rbm, state.chains.states) / n_units
+    data = fw.total_outputs(state.rbm, fw.gather(rows, np.sort(index))) / n_units
+    model = fw.total_outputs(state.rbm, fw.pack(state.chains.states)) / n_units
     change = (data.mean() - model.mean()) / max(model.var(), 1e-12)
     limit = _MAX_ALPHA_CHANGE * state.alpha
     alpha = state.alpha + float(np.clip(change, -limit, limit))
