@@ -1,19 +1,27 @@
 """The RBM of a given size: contrastive divergence, plain and persistent."""
 
 import time
+from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.callback import with_callbacks
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array
 
 from . import _validation as checks
+from ._checkpoint import Progress, open_checkpoint
 from ._rbm import (
     RBM_CONSTRAINTS,
     BaseRBM,
+    Job,
     Seen,
     append_record,
     draw_seed,
+    format_duration,
     model_of_estimator,
+    time_of_epochs,
 )
 from ._rows import check_rows, result_dtype
 from .solvers import contrastive
@@ -59,6 +67,10 @@ class ContrastiveDivergenceRBM(BaseRBM):
         on the mean log-likelihood.
     centered : bool, default=True
         Whether to centre the gradient.
+    averaging : float, default=0.1
+        Share of the updates so far, in [0, 1], over which the parameters are averaged:
+        the fitted model is that average, training goes on from the last ones. 0 for
+        the last ones.
     init : "random", tuple of arrays or RBM estimator, default="random"
         Where to start. "random": normal weights with a standard deviation of 0.01,
         visible biases at the base rates. Arrays: ``(components, intercept_hidden,
@@ -74,13 +86,21 @@ class ContrastiveDivergenceRBM(BaseRBM):
         Share of the rows to hold out, unless ``fit`` gets validation data.
     max_gap : float, default=10.0
         Largest rise of the gap above its lowest value, in nats a sample.
+    checkpoint : str, path-like or None, default=None
+        File for the state of training, which ``fit`` writes after an epoch, at most
+        once a second. When a fit was killed, the same ``fit`` goes on from there, and
+        ends with the same result, bit for bit; after the end it returns the model at
+        once. A file of another fit (other parameters, data or version of this package)
+        is refused. With a ``random_state`` that is no integer, the seed is that of the
+        file. Each fit needs a file of its own. Not with ``warm_start``; ``partial_fit``
+        leaves the file alone.
     warm_start : bool, default=False
         Go on from the previous fit for ``max_iter`` more epochs. A fit that Ctrl-C
         interrupts then keeps the last finished epoch.
     random_state : int, RandomState instance or None, default=None
         Source of the initial weights, the order of the data and the chains.
     verbose : bool or int, default=False
-        Print a line an epoch.
+        Print a line an epoch, with the time that is left.
 
     Attributes
     ----------
@@ -118,9 +138,16 @@ class ContrastiveDivergenceRBM(BaseRBM):
     Notes
     -----
     The random number of a unit depends on the seed, the step, the row and the unit
-    alone. Matrix products may round differently with another number of BLAS threads;
-    a state then flips where its random number lies within the rounding error of its
-    probability, and the chains go separate ways with the same distribution.
+    alone, and products with states are sums in a fixed order: the result is the same
+    with any number of BLAS threads. With ``binarize=None`` and values between 0 and 1,
+    products go through BLAS, which may round differently with another number of
+    threads; a state then flips where its random number lies within the rounding error
+    of its probability, and the chains go separate ways with the same distribution.
+
+    ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
+    ``sklearn.callback`` shows a bar for the epochs, with the time that is left (it
+    needs rich). Callbacks get ``X`` and ``y`` as ``fit`` got them, and the model after
+    each epoch. One that asks to stop ends the fit, which then counts as finished.
 
     References
     ----------
@@ -155,6 +182,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         "momentum": [checks.Interval(checks.Real, 0, 1, closed="left")],
         "weight_decay": [checks.Interval(checks.Real, 0, None, closed="left")],
         "centered": ["boolean"],
+        "averaging": [checks.Interval(checks.Real, 0, 1, closed="both")],
         "init": [checks.StrOptions({"random"}), tuple, list, checks.HasMethods("fit")],
     }
 
@@ -171,11 +199,13 @@ class ContrastiveDivergenceRBM(BaseRBM):
         momentum=0.0,
         weight_decay=0.0,
         centered=True,
+        averaging=0.1,
         init="random",
         binarize=0.5,
         early_stopping=False,
         validation_fraction=0.1,
         max_gap=10.0,
+        checkpoint=None,
         warm_start=False,
         random_state=None,
         verbose=False,
@@ -190,11 +220,13 @@ class ContrastiveDivergenceRBM(BaseRBM):
         self.momentum = momentum
         self.weight_decay = weight_decay
         self.centered = centered
+        self.averaging = averaging
         self.init = init
         self.binarize = binarize
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.max_gap = max_gap
+        self.checkpoint = checkpoint
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -210,7 +242,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
             Visible states: bool, integer or float, dense or CSR. Constant features
             are fine.
         y : None
-            Ignored.
+            Ignored, but for callbacks.
         X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
                 default=None
             Validation data for the gap in ``history_``, and for early stopping in
@@ -226,20 +258,19 @@ class ContrastiveDivergenceRBM(BaseRBM):
         ------
         ValueError
             For parameters outside their range, for values that are not finite or, with
-            ``binarize=None``, outside [0, 1], and when the weights diverge.
+            ``binarize=None``, outside [0, 1], when the weights diverge, and for a
+            checkpoint of another fit or a damaged one.
+        OSError
+            For a checkpoint that cannot be written.
         """
         goes_on = self.warm_start and hasattr(self, "components_")
-        rows = check_rows(self, X, reset=not goes_on)
-        seed = self._seed if goes_on else draw_seed(self.random_state)
-        train, validation = split_validation(self, rows, X_val, seed)
+        job = start_job(self, X, y, X_val, goes_on)
         if goes_on:
-            dtype, state = self.components_.dtype, self._last_state(train)
+            start = partial(self._last_state, job.train)
         else:
-            dtype = result_dtype(rows.X)
-            rbm = start_model(self.init, self.n_components, train, seed)
-            state = start_training(rbm, train, self.batch_size, seed)
+            start = partial(self._first_state, job.train, job.seed)
             self.history_, self.n_iter_ = {}, 0
-        self._train(train, validation, state, dtype, seed)
+        self._train(job, start)
         return self
 
     @checks.restore_on_failure
@@ -266,8 +297,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
             state = contrastive.copy(self._last_state(rows))
         else:
             seed, dtype = draw_seed(self.random_state), result_dtype(rows.X)
-            rbm = start_model(self.init, self.n_components, rows, seed)
-            state = start_training(rbm, rows, self.batch_size, seed)
+            state = self._first_state(rows, seed)
             seen = Seen(np.zeros(rows.n_features), 0)
             self.history_, self.n_iter_ = {}, 0
         state, _ = self._epoch(rows, state, seed, self.n_iter_, lambda share: 1.0)
@@ -275,36 +305,48 @@ class ContrastiveDivergenceRBM(BaseRBM):
         self._finish(state, seen.add(rows), dtype, seed)
         return self
 
+    def _first_state(self, rows, seed):
+        rbm = start_model(self.init, self.n_components, rows, seed)
+        return start_training(rbm, rows, self.batch_size, seed)
+
     def _last_state(self, rows):
         """Where training was left, or a start from a model that came otherwise."""
         if self._training is not None:
             return self._training
         return start_training(self._training_rbm(), rows, self.batch_size, self._seed)
 
-    def _tune(self, rbm, chains, train, validation, dtype, seed):
+    @with_callbacks
+    def _tune(self, rbm, chains, job):
         """Train a given model, for an estimator that has validated its data."""
-        if validation is None:
-            train, validation = split_validation(self, train, None, seed)
-        state = start_training(rbm, train, self.batch_size, seed, chains)
+        if job.validation is None:
+            train, validation = split_validation(self, job.train, None, job.seed)
+            job = job._replace(train=train, validation=validation)
         self.history_, self.n_iter_ = {}, 0
-        self.n_features_in_ = train.n_features
-        self._train(train, validation, state, dtype, seed)
+        self.n_features_in_ = job.train.n_features
+        start = partial(
+            start_training, rbm, job.train, self.batch_size, job.seed, chains
+        )
+        self._train(job, start, stage="fine_tune")
 
-    def _train(self, train, validation, state, dtype, seed):
+    def _train(self, job, start, stage="epochs"):
         """Epochs up to ``max_iter`` more, or to the largest gap; store the last."""
-        monitored = monitored_rows(train, seed, _MAX_MONITORED)
-        start = time.perf_counter()
-        state, first, interrupted = contrastive.copy(state), self.n_iter_, False
-        last = state
-        for epoch in range(first, first + self.max_iter):
-
-            def rate(share, done=epoch - first):
-                return _decay(self.schedule, (done + share) / self.max_iter)
-
+        monitored = monitored_rows(job.train, job.seed, _MAX_MONITORED)
+        first, interrupted = self.n_iter_, False
+        state, _, _, seconds, done = self._go_on(job, stage, start)
+        state = last = contrastive.copy(state)
+        began = time.perf_counter() - seconds
+        n_left = 0 if done else first + self.max_iter - self.n_iter_
+        fit_task = self._init_callback_context(max_subtasks=n_left)
+        self._begin_task(fit_task, job)
+        while not done:
+            task = self._begin_task(fit_task.subcontext("epoch"), job)
+            rate = partial(self._rate, self.n_iter_ - first)
             try:
-                state, error = self._epoch(train, state, seed, epoch, rate)
+                state, error = self._epoch(
+                    job.train, state, job.seed, self.n_iter_, rate
+                )
             except KeyboardInterrupt:
-                if not (self.warm_start and epoch > first):
+                if not (self.warm_start and self.n_iter_ > first):
                     raise
                 interrupted = True
                 break
@@ -312,46 +354,81 @@ class ContrastiveDivergenceRBM(BaseRBM):
             record = {
                 "learning_rate": self.learning_rate * rate(1.0),
                 "mean_error": error,
-                "seconds": time.perf_counter() - start,
+                "seconds": time.perf_counter() - began,
             }
-            if validation is not None:
-                record["gap"] = free_energy_gap(state.rbm, monitored, validation)
-            self.history_ = append_record(self.history_, record)
-            self.n_iter_ = epoch + 1
-            if self.verbose:
-                print(f"epoch {self.n_iter_}: {_format(record)}")
-            if self.early_stopping and risen(self.history_["gap"], self.max_gap):
-                break
-        self._finish(last, Seen(train.mean(), len(train)), dtype, seed)
+            rbm = contrastive.model(self._settings(), state)
+            if job.validation is not None:
+                record["gap"] = free_energy_gap(rbm, monitored, job.validation)
+            self._record_epoch(record, first)
+            done = self._end_task(task, job, rbm) or self._is_done(first)
+            progress = Progress(
+                state, self.history_, self.n_iter_, record["seconds"], done
+            )
+            job.checkpoint.save(stage, progress, finished=done)
+        self._finish(last, Seen(job.train.mean(), len(job.train)), job.dtype, job.seed)
         if interrupted:
             raise checks.FitInterrupted
+        self._end_task(fit_task, job, contrastive.model(self._settings(), last))
+
+    def _is_done(self, first):
+        """Whether the last epoch was the last of this fit."""
+        if self.n_iter_ == first + self.max_iter:
+            return True
+        return self.early_stopping and risen(self.history_["gap"], self.max_gap)
+
+    def _rate(self, n_done, share):
+        """Learning rate within an epoch, relative to that at the start of the fit."""
+        return _decay(self.schedule, (n_done + share) / self.max_iter)
+
+    def _record_epoch(self, record, first):
+        """Enter it in ``history_``, and tell of it."""
+        self.history_ = append_record(self.history_, record)
+        self.n_iter_ += 1
+        if not self.verbose:
+            return
+        n_done, last = self.n_iter_ - first, first + self.max_iter
+        left = time_of_epochs(self.history_["seconds"][-n_done:], last - self.n_iter_)
+        print(
+            f"epoch {self.n_iter_} of {last}: {_format(record)}, "
+            f"{format_duration(left)} left"
+        )
 
     def _epoch(self, rows, state, seed, epoch, rate):
         """Mini-batches in a new order; ``rate(share)`` scales the learning rate."""
-        settings = contrastive.Settings(
-            self.n_gibbs_steps,
-            self.persistent,
-            self.momentum,
-            self.weight_decay,
-            self.centered,
-        )
+        settings = self._settings()
         # from the number of the epoch: a fit that goes on draws what a longer one does
         order = np.random.default_rng((seed, epoch)).permutation(len(rows))
         n_batches = -(-len(rows) // self.batch_size)
         error = 0.0
-        for number, index in enumerate(np.array_split(order, n_batches)):
-            step_size = self.learning_rate * rate(number / n_batches)
-            batch = rows.take(index)
-            state, info = contrastive.step(settings, state, batch, step_size, seed)
-            error += info.mean_error / n_batches
+        with self._blas_threads():
+            for number, index in enumerate(np.array_split(order, n_batches)):
+                step_size = self.learning_rate * rate(number / n_batches)
+                batch = rows.states(index)
+                state, info = contrastive.step(settings, state, batch, step_size, seed)
+                error += info.mean_error / n_batches
         try:
             contrastive.check(state)
         except contrastive.Diverged as diverged:
             raise divergence(diverged, self.learning_rate) from diverged
         return state, error
 
+    def _blas_threads(self):
+        """One thread where BLAS only sums a little, for the same result everywhere."""
+        return nullcontext() if self.binarize is None else checks.one_blas_thread()
+
+    def _settings(self):
+        return contrastive.Settings(
+            self.n_gibbs_steps,
+            self.persistent,
+            float(self.momentum),
+            float(self.weight_decay),
+            self.centered,
+            float(self.averaging),
+        )
+
     def _finish(self, state, seen, dtype, seed):
-        self._store(state.rbm, seen, dtype, seed)
+        rbm = contrastive.model(self._settings(), state)
+        self._store(rbm, seen, dtype, seed)
         self._training = state
 
 
@@ -373,8 +450,10 @@ def model_of_init(init, rows):
 
     A frozen one stays as it is.
     """
-    # FrozenEstimator takes no fit without y
-    fitted = clone(init).fit(rows.take(slice(None)), None)
+    # a frozen estimator is not fitted, and needs no float copy of all rows; it takes no
+    # fit without y
+    data = slice(1) if isinstance(init, FrozenEstimator) else slice(None)
+    fitted = clone(init).fit(rows.take(data), None)
     # what a FrozenEstimator wraps
     rbm = model_of_estimator(getattr(fitted, "estimator", fitted), "init")
     _model_of_arrays(rbm[:3], rows.n_features)
@@ -411,14 +490,29 @@ def start_training(rbm, rows, n_chains, seed, chains=None):
     hidden_offset = solver.hidden_means(rbm, some).mean(axis=0)
     n_states = len(rows) if chains is None else len(chains)
     index = np.random.default_rng((seed, 0xC4A1)).integers(n_states, size=n_chains)
-    states = rows.take(index) if chains is None else chains[index]
+    states = rows.states(index) if chains is None else chains[index]
     return contrastive.init(rbm, rows.mean(), hidden_offset, states, seed)
 
 
-def split_validation(estimator, rows, X_val, seed):
-    """Training rows, and validation rows or None."""
+def start_job(estimator, X, y, X_val, goes_on):
+    """Check the data of a fit, open its checkpoint, and hold rows out."""
+    rows = check_rows(estimator, X, reset=not goes_on)
+    given, X_given = None, None
     if X_val is not None:
-        return rows, check_rows(estimator, X_val, reset=False)
+        given = check_rows(estimator, X_val, reset=False)
+        X_given = given.X
+    seed = estimator._seed if goes_on else draw_seed(estimator.random_state)
+    checkpoint = open_checkpoint(estimator, rows.X, X_given, seed)
+    seed = checkpoint.seed
+    train, validation = split_validation(estimator, rows, given, seed)
+    dtype = estimator.components_.dtype if goes_on else result_dtype(rows.X)
+    return Job(X, y, train, validation, dtype, seed, checkpoint)
+
+
+def split_validation(estimator, rows, given, seed):
+    """Training rows, and validation rows or None."""
+    if given is not None:
+        return rows, given
     if not estimator.early_stopping:
         return rows, None
     order = np.random.default_rng((seed, 0x5B117)).permutation(len(rows))
@@ -447,7 +541,7 @@ def free_energy_gap(rbm, train, validation):
 
 def risen(gaps, limit):
     """Whether the last gap exceeds the smallest by more than the limit."""
-    return gaps[-1] - np.nanmin(gaps) > limit
+    return bool(gaps[-1] - np.nanmin(gaps) > limit)
 
 
 def mean_log_probability(rbm, rows):

@@ -1,7 +1,7 @@
 """The RBM that finds its own size: Frank-Wolfe adds one hidden unit a step."""
 
 import time
-import warnings
+from functools import partial
 
 import numpy as np
 from sklearn.base import clone
@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as checks
+from ._checkpoint import Progress
 from ._contrastive import (
     ContrastiveDivergenceRBM,
     divergence,
@@ -16,9 +17,18 @@ from ._contrastive import (
     model_of_init,
     monitored_rows,
     risen,
-    split_validation,
+    start_job,
 )
-from ._rbm import RBM_CONSTRAINTS, BaseRBM, Seen, append_record, draw_seed
+from ._rbm import (
+    RBM_CONSTRAINTS,
+    BaseRBM,
+    Job,
+    Seen,
+    append_record,
+    draw_seed,
+    format_duration,
+    time_of_growth,
+)
 from ._rows import check_rows, result_dtype
 from .solvers import contrastive, growth
 from .solvers import rbm as solver
@@ -86,7 +96,8 @@ class FrankWolfeRBM(BaseRBM):
         :class:`~sklearn.frozen.FrozenEstimator`). None starts without hidden units, at
         the base rates.
     fine_tune : None or ContrastiveDivergenceRBM, default=None
-        Trains the grown model further; a clone of it does, with this ``init``.
+        Trains the grown model further; a clone of it does, from the grown model in
+        place of its ``init``. Its ``checkpoint`` must be None.
     fine_tune_norm : float or None, default=None
         Scale the units' inputs down before fine-tuning, so that no unit has weights of
         a larger norm; 0.5 is a good value. Grown units are near saturation, above all
@@ -109,13 +120,21 @@ class FrankWolfeRBM(BaseRBM):
         Share of the rows to hold out, unless ``fit`` gets validation data.
     max_gap : float, default=2.0
         Largest rise of the gap above its lowest value, in nats a sample.
+    checkpoint : str, path-like or None, default=None
+        File for the state of training, which ``fit`` writes after a step of growth or
+        an epoch of fine-tuning, at most once a second. When a fit was killed, the same
+        ``fit`` goes on from there, and ends with the same result, bit for bit; after
+        the end it returns the model at once. A file of another fit (other parameters,
+        data or version of this package) is refused. With a ``random_state`` that is no
+        integer, the seed is that of the file. Each fit needs a file of its own. Not
+        with ``warm_start``; ``partial_fit`` leaves the file alone.
     warm_start : bool, default=False
         Go on from the previous fit, up to a raised ``n_components``. A fit that Ctrl-C
         interrupts then keeps the last finished unit.
     random_state : int, RandomState instance or None, default=None
         Source of chains, mini-batches and the starts of the searches.
     verbose : bool or int, default=False
-        Print a line a step.
+        Print a line a step, with the time that is left if all units are found.
 
     Attributes
     ----------
@@ -163,6 +182,13 @@ class FrankWolfeRBM(BaseRBM):
     Notes
     -----
     See `ContrastiveDivergenceRBM` for what can change a result in its last digits.
+
+    ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
+    ``sklearn.callback`` shows bars for the growth, a unit a step, and for the epochs of
+    fine-tuning, with the time that is left (it needs rich). Callbacks get ``X`` and
+    ``y`` as ``fit`` got them, and the model after each unit. One that asks to stop at
+    the end of a unit ends the growth; at the end of the growth, the fit, without
+    fine-tuning. Such a fit counts as finished.
 
     References
     ----------
@@ -234,6 +260,7 @@ class FrankWolfeRBM(BaseRBM):
         early_stopping=False,
         validation_fraction=0.1,
         max_gap=2.0,
+        checkpoint=None,
         warm_start=False,
         random_state=None,
         verbose=False,
@@ -261,6 +288,7 @@ class FrankWolfeRBM(BaseRBM):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.max_gap = max_gap
+        self.checkpoint = checkpoint
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -276,7 +304,7 @@ class FrankWolfeRBM(BaseRBM):
             Visible states: bool, integer or float, dense or CSR. Constant features
             are fine.
         y : None
-            Ignored.
+            Ignored, but for callbacks.
         X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
                 default=None
             Validation data for the gap in ``path_``, and for early stopping in place
@@ -292,25 +320,32 @@ class FrankWolfeRBM(BaseRBM):
         ------
         ValueError
             For parameters outside their range, for values that are not finite or, with
-            ``binarize=None``, outside [0, 1], and when the weights diverge.
+            ``binarize=None``, outside [0, 1], when the weights diverge, and for a
+            checkpoint of another fit or a damaged one.
+        OSError
+            For a checkpoint that cannot be written.
         """
         goes_on = self.warm_start and hasattr(self, "components_")
         if self.fine_tune is not None:
-            self.fine_tune._validate_params()
-        rows = check_rows(self, X, reset=not goes_on)
-        seed = self._seed if goes_on else draw_seed(self.random_state)
-        train, validation = split_validation(self, rows, X_val, seed)
+            self._check_tuner()
+        job = start_job(self, X, y, X_val, goes_on)
         if goes_on:
-            dtype, state = self.components_.dtype, self._last_state(train)
+            start = partial(self._last_state, job.train)
         else:
-            dtype, state = result_dtype(rows.X), self._start(train, seed)
+            start = partial(self._start, job.train, job.seed)
             self.history_, self.n_iter_ = {}, 0
-        state, interrupted = self._grow(state, train, validation, seed)
-        self._finish(state, Seen(train.mean(), len(train)), dtype, seed)
+        n_stages = 1 if self.fine_tune is None else 2
+        fit_task = self._init_callback_context(max_subtasks=n_stages)
+        self._begin_task(fit_task, job)
+        stop, interrupted = self._grow(job, start, fit_task)
         if interrupted:
             raise checks.FitInterrupted
-        if self.fine_tune is not None:
-            self._tune(train, validation, dtype, seed)
+        # or a callback has ended this fit in an earlier call
+        stop = stop or job.checkpoint.ends_with("growth")
+        if self.fine_tune is not None and not stop:
+            self._tune(job, fit_task)
+        job.checkpoint.finish()
+        self._end_task(fit_task, job, self._training.rbm)
         return self
 
     @checks.restore_on_failure
@@ -347,7 +382,11 @@ class FrankWolfeRBM(BaseRBM):
         # the corrective steps follow, as one pass through the rows
         settings = self._settings()._replace(n_corrective_steps=0)
         if len(state.rbm.weights) < self.n_components:
-            state = self._record_step(settings, state, rows, rows, None, seed, 0.0)
+            job = Job(X, y, rows, None, dtype, seed, None)
+            began = time.perf_counter()
+            state = self._record_step(settings, state, job, rows, began)
+            if self.verbose:
+                self._print_step(len(self.history_["seconds"]) - 1)
         if self.n_corrective_steps and len(state.rbm.weights):
             order = np.random.default_rng((seed, self.n_iter_)).permutation(len(rows))
             batches = np.array_split(order, -(-len(rows) // self.batch_size))
@@ -361,6 +400,14 @@ class FrankWolfeRBM(BaseRBM):
         """Record of the growth, one entry a step: the same as ``history_``."""
         check_is_fitted(self)
         return self.history_
+
+    def _check_tuner(self):
+        self.fine_tune._validate_params()
+        if self.fine_tune.checkpoint is not None:
+            raise ValueError(
+                "fine_tune must have checkpoint=None: the checkpoint of FrankWolfeRBM "
+                "holds its epochs as well. Set that one instead."
+            )
 
     def _last_state(self, rows):
         """Where the growth was left, or a start from a model that came otherwise."""
@@ -403,61 +450,96 @@ class FrankWolfeRBM(BaseRBM):
             tol=float(self.tol),
         )
 
-    def _grow(self, state, train, validation, seed):
-        """Steps until the model is large enough, or grows no more."""
+    def _grow(self, job, start, fit_task):
+        """Steps until the model is large enough, or grows no more; store it.
+
+        Returns whether a callback wants no more, and whether Ctrl-C came.
+        """
         settings = self._settings()
-        monitored = monitored_rows(train, seed, _MONITORED_ROWS)
-        start, first, in_vain = time.perf_counter(), self.n_iter_, 0
-        while len(state.rbm.weights) < self.n_components:
+        monitored = monitored_rows(job.train, job.seed, _MONITORED_ROWS)
+        n_before = len(self.history_.get("change", ()))
+        first, interrupted = self.n_iter_, False
+        state, _, _, seconds, done = self._go_on(job, "growth", start)
+        largest = len(state.rbm.weights)
+        if largest >= self.n_components and not done:
+            done = True
+            self._save_growth(job, state, seconds, done)
+        began = time.perf_counter() - seconds
+        n_left = 0 if done else self.n_components - largest
+        growth_task = fit_task.subcontext("growth", max_subtasks=n_left)
+        self._begin_task(growth_task, job)
+        task = None
+        while not done:
+            # a task ends with a unit more than ever, after however many steps
+            task = task or self._begin_task(growth_task.subcontext("unit"), job)
             try:
-                state = self._record_step(
-                    settings, state, train, monitored, validation, seed, start
-                )
+                state = self._record_step(settings, state, job, monitored, began)
             except KeyboardInterrupt:
                 if not (self.warm_start and self.n_iter_ > first):
                     raise
-                return state, True
-            in_vain = 0 if self.history_["change"][-1] else in_vain + 1
-            if in_vain == self.n_iter_no_change or self._too_many_steps(first):
+                interrupted = True
                 break
-            if self.early_stopping and risen(self.history_["gap"], self.max_gap):
-                break
+            if self.verbose:
+                self._print_step(n_before)
+            done = self._is_grown(first, n_before)
+            if done or len(state.rbm.weights) > largest:
+                largest = len(state.rbm.weights)
+                done = self._end_task(task, job, state.rbm) or done
+                task = None
+            self._save_growth(job, state, self.history_["seconds"][-1], done)
         self.n_iter_ = max(1, self.n_iter_)
-        if not len(state.rbm.weights):
-            warnings.warn(
-                "No hidden unit gained anything: the model is that of independent "
-                "features, with one idle unit. Change reg_lambda, or increase n_chains "
-                "and n_search_rows.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        return state, False
+        self._finish(state, Seen(job.train.mean(), len(job.train)), job.dtype, job.seed)
+        _check_growth(state.rbm)
+        if interrupted:
+            return True, True
+        return self._end_task(growth_task, job, state.rbm), False
 
-    def _too_many_steps(self, first):
-        """Whether additions and removals undo each other."""
-        return self.n_iter_ - first >= 10 * self.n_components
+    def _is_grown(self, first, n_before):
+        """Whether the last step was the last of this growth."""
+        if self.history_["n_components"][-1] >= self.n_components:
+            return True
+        changes = self.history_["change"][n_before:]
+        found = np.flatnonzero(changes)
+        n_in_vain = len(changes) - (found[-1] + 1 if len(found) else 0)
+        if n_in_vain >= self.n_iter_no_change:
+            return True
+        # additions and removals may undo each other for ever
+        if self.n_iter_ - first >= 10 * self.n_components:
+            return True
+        return self.early_stopping and risen(self.history_["gap"], self.max_gap)
 
-    def _record_step(self, settings, state, rows, monitored, validation, seed, start):
+    def _save_growth(self, job, state, seconds, done):
+        progress = Progress(state, self.history_, self.n_iter_, float(seconds), done)
+        job.checkpoint.save("growth", progress, done and self.fine_tune is None)
+
+    def _record_step(self, settings, state, job, monitored, began):
         """A step and its entry in ``path_``."""
-        state, info = self._guarded(growth.step, settings, state, rows, seed)
+        state, info = self._guarded(growth.step, settings, state, job.train, job.seed)
         record = {
             "n_components": len(state.rbm.weights),
             **info._asdict(),
             "free_energy": -mean_log_probability(state.rbm, monitored),
         }
-        if validation is not None:
-            energy = -mean_log_probability(state.rbm, validation)
+        if job.validation is not None:
+            energy = -mean_log_probability(state.rbm, job.validation)
             record["validation_free_energy"] = energy
             record["gap"] = energy - record["free_energy"]
-        record["seconds"] = time.perf_counter() - start
+        record["seconds"] = time.perf_counter() - began
         self.history_ = append_record(self.history_, record)
         self.n_iter_ += 1
-        if self.verbose:
-            print(
-                f"step {self.n_iter_}: {record['n_components']} units, gain "
-                f"{info.gain:.3g}, norm {info.norm:.3g}"
-            )
         return state
+
+    def _print_step(self, n_before):
+        last = {name: values[-1] for name, values in self.history_.items()}
+        sizes = self.history_["n_components"][n_before:]
+        left = time_of_growth(
+            self.history_["seconds"][n_before:], sizes, self.n_components - sizes[-1]
+        )
+        print(
+            f"step {self.n_iter_}: {last['n_components']:.0f} of at most "
+            f"{self.n_components} units, gain {last['gain']:.3g}, "
+            f"norm {last['norm']:.3g}, {format_duration(left)} left"
+        )
 
     def _guarded(self, function, *arguments):
         try:
@@ -467,21 +549,25 @@ class FrankWolfeRBM(BaseRBM):
         except contrastive.Diverged as error:
             raise divergence(error, self.learning_rate) from error
 
-    def _tune(self, train, validation, dtype, seed):
+    def _tune(self, job, fit_task):
         """Hand the grown model to a clone of the fine-tuner."""
         state = self._training
         rbm, chains = state.rbm, state.chains.states
         if self.fine_tune_norm is not None:
-            some = train.take(slice(_MONITORED_ROWS))
+            some = job.train.take(slice(_MONITORED_ROWS))
             rbm = solver.shrink(rbm, self.fine_tune_norm, self.base_intercept_, some)
             chains = None
         tuner = clone(self.fine_tune).set_params(binarize=self.binarize)
         if hasattr(self, "feature_names_in_"):
             tuner.feature_names_in_ = self.feature_names_in_
         # its steps count from one, as those of the growth did
-        seed_of_its_own = np.random.SeedSequence((seed, 0x7E)).generate_state(1)[0]
+        seed = int(np.random.SeedSequence((job.seed, 0x7E)).generate_state(1)[0])
+        task = fit_task.subcontext("fine-tuning")
         try:
-            tuner._tune(rbm, chains, train, validation, dtype, int(seed_of_its_own))
+            with task.propagate_callback_context(tuner):
+                self._begin_task(task, job)
+                tuner._tune(rbm, chains, job._replace(seed=seed))
+                self._end_task(task, job, tuner._training_rbm())
         except KeyboardInterrupt:
             if not self.warm_start:
                 raise
@@ -489,16 +575,33 @@ class FrankWolfeRBM(BaseRBM):
             raise checks.FitInterrupted from None
         self.fine_tune_ = tuner
         # growing on by warm_start starts from the tuned model
-        self._finish(state._replace(rbm=tuner._training.rbm), self._seen, dtype, seed)
+        state = state._replace(rbm=tuner._training_rbm())
+        self._finish(state, self._seen, job.dtype, job.seed)
 
     def _finish(self, state, seen, dtype, seed):
-        """Store the model; an estimator without units would have no features."""
-        rbm = state.rbm
-        self._store(
-            rbm if len(rbm.weights) else growth.idle_unit(rbm), seen, dtype, seed
-        )
+        """Store the model, and where its growth was left."""
+        self._store(_with_a_unit(state.rbm), seen, dtype, seed)
         self._training = state
 
-    def _store(self, rbm, seen, dtype, seed):
-        super()._store(rbm, seen, dtype, seed)
-        self.alpha_ = float(self.unit_weights_.sum())
+    def _end_task(self, context, job, rbm):
+        return super()._end_task(context, job, _with_a_unit(rbm))
+
+    def _attributes(self, rbm, seen, dtype, seed):
+        attributes = super()._attributes(rbm, seen, dtype, seed)
+        return {**attributes, "alpha_": float(attributes["unit_weights_"].sum())}
+
+
+def _check_growth(rbm):
+    """Warn of a model without units."""
+    if not len(rbm.weights):
+        checks.warn_caller(
+            "No hidden unit gained anything: the model is that of independent "
+            "features, with one idle unit. Change reg_lambda, or increase n_chains "
+            "and n_search_rows.",
+            ConvergenceWarning,
+        )
+
+
+def _with_a_unit(rbm):
+    """An estimator without units would have no features."""
+    return rbm if len(rbm.weights) else growth.idle_unit(rbm)

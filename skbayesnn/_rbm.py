@@ -1,7 +1,8 @@
 """What both RBM estimators share: everything that needs a fitted model only."""
 
 import copy
-from typing import NamedTuple
+import os
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import (
@@ -9,11 +10,13 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from sklearn.callback import CallbackSupportMixin
 from sklearn.neural_network import BernoulliRBM
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as checks
+from ._checkpoint import Checkpoint, Progress
 from ._rows import Rows, check_rows
 from .solvers import annealing
 from .solvers import rbm as solver
@@ -21,6 +24,8 @@ from .solvers import rbm as solver
 # Enumerate rather than estimate up to so many units of the smaller side.
 _ENUMERATED_UNITS = 14
 _MAX_SEED = np.iinfo(np.int32).max
+# Epochs whose median duration is that of the next ones.
+_RECENT_EPOCHS = 10
 
 RBM_CONSTRAINTS = {
     "binarize": [checks.Interval(checks.Real, None, None, closed="neither"), None],
@@ -29,6 +34,7 @@ RBM_CONSTRAINTS = {
     "early_stopping": ["boolean"],
     "validation_fraction": [checks.Interval(checks.Real, 0, 1, closed="neither")],
     "max_gap": [checks.Interval(checks.Real, 0, None, closed="left")],
+    "checkpoint": [str, os.PathLike, None],
     "warm_start": ["boolean"],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
@@ -49,7 +55,25 @@ class Seen(NamedTuple):
         return Seen(self.rates + share * (rows.mean() - self.rates), n_samples)
 
 
-class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Job(NamedTuple):
+    """What stays the same in a fit."""
+
+    X: Any
+    """what ``fit`` got, for callbacks"""
+    y: Any
+    train: Rows
+    validation: Rows | None
+    dtype: np.dtype
+    seed: int
+    checkpoint: Checkpoint
+
+
+class BaseRBM(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """Binary restricted Boltzmann machine: inference and sampling.
 
     A subclass fits, and hands its model to `_store`.
@@ -319,7 +343,7 @@ class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows = self._check_rows(V)
         n_steps = _check_count(n_steps, "n_steps", 0)
         chains = solver.Chains(
-            rows.take(slice(None)), np.uint64(draw_seed(random_state)), 0, 0
+            rows.states(slice(None)), np.uint64(draw_seed(random_state)), 0, 0
         )
         chains, _ = solver.gibbs(self._training_rbm(), chains, n_steps)
         return chains.states > 0.5
@@ -391,7 +415,7 @@ class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "Use X.toarray() and set the missing values to NaN."
             )
         missing = np.isnan(rows.X)
-        held = solver.Clamp(~missing, rows.take(slice(None)))
+        held = solver.Clamp(~missing, rows.states(slice(None)))
         chains = self._annealed_chains(len(rows), n_steps // 2, held, random_state)
         rbm = self._training_rbm()
         rest = n_steps - n_steps // 2
@@ -503,16 +527,50 @@ class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # -- for subclasses -------------------------------------------------------------
 
     def _store(self, rbm, seen, dtype, seed):
-        """Set the fitted attributes that both estimators share."""
-        self.components_ = rbm.weights.astype(dtype)
-        self.intercept_hidden_ = rbm.hidden.astype(dtype)
-        self.intercept_visible_ = rbm.visible.astype(dtype)
-        self.unit_weights_ = rbm.unit_weights.astype(dtype)
-        self.base_intercept_ = solver.log_odds(seen.rates, seen.n_samples)
-        self.n_components_ = len(rbm.weights)
-        self._seen = seen
-        self._seed = int(seed)
-        self._estimates = {}
+        """Set the fitted attributes that a model determines."""
+        vars(self).update(self._attributes(rbm, seen, dtype, seed))
+
+    def _attributes(self, rbm, seen, dtype, seed):
+        return {
+            "components_": rbm.weights.astype(dtype),
+            "intercept_hidden_": rbm.hidden.astype(dtype),
+            "intercept_visible_": rbm.visible.astype(dtype),
+            "unit_weights_": rbm.unit_weights.astype(dtype),
+            "base_intercept_": solver.log_odds(seen.rates, seen.n_samples),
+            "n_components_": len(rbm.weights),
+            "_seen": seen,
+            "_seed": int(seed),
+            "_estimates": {},
+        }
+
+    def _go_on(self, job, stage, start):
+        """Where an earlier call of the same fit was left, else at ``start()``."""
+        progress = job.checkpoint.load(stage)
+        if progress is None:
+            progress = Progress(start(), self.history_, self.n_iter_, 0.0, False)
+            # the start may have been a long fit
+            job.checkpoint.save(stage, progress)
+        self.history_, self.n_iter_ = progress.history, progress.n_iter
+        return progress
+
+    def _begin_task(self, context, job):
+        """Tell callbacks that a part of the fit begins."""
+        return context.call_on_fit_task_begin(estimator=self, X=job.X, y=job.y)
+
+    def _end_task(self, context, job, rbm):
+        """Tell callbacks that a part ends, with the model; whether they want no more.
+
+        The estimator that they may ask for is made only then.
+        """
+
+        def fitted():
+            seen = Seen(job.train.mean(), len(job.train))
+            attributes = self._attributes(rbm, seen, job.dtype, job.seed)
+            return {**attributes, "_training": None}
+
+        return context.call_on_fit_task_end(
+            estimator=self, X=job.X, y=job.y, reconstruction_attributes=fitted
+        )
 
     def _hidden_means(self, X):
         rows = self._check_rows(X)
@@ -558,7 +616,7 @@ class BaseRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"got shape {clamp.shape}."
             )
         held = ~np.isnan(clamp)
-        values = Rows(np.atleast_2d(clamp), self.binarize).take(slice(None))
+        values = Rows(np.atleast_2d(clamp), self.binarize).states(slice(None))
         if np.any(held & (values != 0.0) & (values != 1.0)):
             raise ValueError(
                 "clamp must be 0, 1 or NaN where binarize is None; found other values."
@@ -640,6 +698,31 @@ def model_of_estimator(estimator, name):
         )
     arrays = [getattr(estimator, attribute) for attribute in names]
     return solver.make_rbm(*arrays, getattr(estimator, "unit_weights_", None))
+
+
+def time_of_epochs(seconds, n_left):
+    """Seconds that so many epochs will take, from the times at which others ended."""
+    return float(np.median(np.diff(seconds, prepend=0.0)[-_RECENT_EPOCHS:])) * n_left
+
+
+def time_of_growth(seconds, sizes, n_left):
+    """Seconds that so many more units will take, each more than the one before.
+
+    A line through the durations of the later half of the steps, by the number of units.
+    """
+    durations = np.diff(seconds, prepend=0.0)[len(seconds) // 2 :]
+    sizes = sizes[len(seconds) // 2 :] - sizes[-1]
+    spread = sizes - sizes.mean()
+    slope = max(0.0, spread @ durations / max(spread @ spread, 1.0))
+    pace = durations.mean() - slope * sizes.mean()
+    return float(pace * n_left + slope * n_left * (n_left + 1) / 2)
+
+
+def format_duration(seconds):
+    """A duration in the unit that suits it: 35 s, 12 min, 3.4 h."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def append_record(history, record):

@@ -1,13 +1,13 @@
 """Training data of an RBM: kept as it came, turned into 0 and 1 block by block."""
 
-import warnings
+import math
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
 
-from ._validation import validate_data
-from .solvers.rbm import BLOCK_ROWS
+from ._validation import validate_data, warn_caller
+from .solvers.rbm import BLOCK_ROWS, sum_states
 
 
 class Rows:
@@ -16,42 +16,61 @@ class Rows:
     A float32 copy of the whole would take four times the memory of images in bytes.
     """
 
-    def __init__(self, X, threshold):
+    def __init__(self, X, threshold, index=None):
         self.X = X
         self.threshold = threshold
+        # which of the rows these are; None for all
+        self.index = index
         self.n_features = X.shape[1]
         self._mean = None
 
     def __len__(self):
-        return self.X.shape[0]
+        return self.X.shape[0] if self.index is None else len(self.index)
 
     def take(self, index, dtype=np.float32):
         """The rows of an index array or a slice, dense (n_rows, n_features)."""
-        rows = self.X[index]
+        rows = self.X[index if self.index is None else self.index[index]]
         if sp.issparse(rows):
             rows = rows.toarray()
         if self.threshold is not None:
-            rows = rows > self.threshold
+            rows = _above(rows, self.threshold)
         return np.ascontiguousarray(rows, dtype=dtype)
 
+    def states(self, index, dtype=np.float32):
+        """The rows as uint8, 0 or 1; of another type if any value is between."""
+        if self.threshold is not None:
+            return self.take(index, np.uint8)
+        rows = self.take(index, dtype)
+        # 0 and 1 are their own squares
+        return rows.astype(np.uint8) if np.array_equal(rows, rows * rows) else rows
+
     def blocks(self, dtype=np.float32):
-        """All rows, block after block."""
+        """All rows, block after block, as ``states`` has them."""
         for start in range(0, len(self), BLOCK_ROWS):
-            yield self.take(slice(start, start + BLOCK_ROWS), dtype)
+            yield self.states(slice(start, start + BLOCK_ROWS), dtype)
 
     def subset(self, index):
-        """The rows of an index array, as they came."""
-        return Rows(self.X[index], self.threshold)
+        """The rows of an index array, without a copy of them."""
+        index = index if self.index is None else self.index[index]
+        return Rows(self.X, self.threshold, index)
 
     def mean(self):
         """Mean of each feature, float64; computed once."""
         if self._mean is None:
             total = np.zeros(self.n_features)
             for block in self.blocks():
-                # as a matrix product: ten times as fast, and exact for 0 and 1
-                total += np.ones(len(block), dtype=np.float32) @ block
+                total += sum_states(block)
             self._mean = total / len(self)
         return self._mean
+
+
+def _above(rows, threshold):
+    """Which values are above; without floats where there are none."""
+    if rows.dtype == bool and 0 <= threshold < 1:
+        return rows
+    if rows.dtype.kind in "iu":
+        return rows > math.floor(threshold)
+    return rows > threshold
 
 
 def check_rows(estimator, X, *, reset, allow_nan=False):
@@ -90,10 +109,9 @@ def _check_range(X, threshold):
         )
     # any other threshold has been chosen for such data
     if 0 < threshold < 1:
-        warnings.warn(
+        warn_caller(
             f"X has values outside [0, 1] ({low:.4g} to {high:.4g}): those above "
             f"binarize={threshold} were taken as 1, all others as 0. Pass the "
             "threshold that fits your data, 127 for images with values of 0 to 255.",
             DataConversionWarning,
-            stacklevel=4,
         )

@@ -1,9 +1,14 @@
 """Checks of parameters and data, and every private import from scikit-learn."""
 
 import functools
+import os
+import sys
+import warnings
 from numbers import Integral, Real
 
+import joblib
 import numpy as np
+import sklearn
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
@@ -35,9 +40,16 @@ __all__ = [
     "own",
     "restore_on_failure",
     "validate_data",
+    "warn_caller",
 ]
 
 fit_context = _fit_context
+
+# A warning is about the line that called into one of these folders.
+_NOT_THE_CALLER = tuple(
+    os.path.dirname(os.path.abspath(file)) + os.sep
+    for file in (__file__, sklearn.__file__, joblib.__file__)
+)
 
 # The squares of larger numbers, summed over a long record, leave double precision.
 MAX_MAGNITUDE = 1e100
@@ -99,6 +111,18 @@ def one_blas_thread():
     result, independent of ``n_jobs``.
     """
     return _get_threadpool_controller().limit(limits=1, user_api="blas")
+
+
+def warn_caller(message, category):
+    """Warn of a line of the user's, however deep in this package the cause is.
+
+    Methods are wrapped, by scikit-learn as well, and not all equally often: no number
+    of levels is right for all of them.
+    """
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_hidden_layer_sizes(hidden_layer_sizes):

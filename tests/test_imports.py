@@ -32,6 +32,7 @@ LAYERS = [
         "_narx",
         "_narx_cv",
         "_rows",
+        "_checkpoint",
         "_rbm",
         "_contrastive",
         "_frank_wolfe",
