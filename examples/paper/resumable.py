@@ -50,6 +50,13 @@ class Results:
                 )
             self.content = held
 
+    @classmethod
+    def read(cls, path):
+        """Results of another script, as they are."""
+        held = cls(None, "", {})
+        held.content = json.loads(Path(path).read_text())
+        return held
+
     @property
     def choices(self):
         return self.content["choices"]
