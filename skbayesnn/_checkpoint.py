@@ -22,7 +22,7 @@ INTERVAL = 1.0
 _HASHED_BYTES = 2**24
 _TEXT = "description"
 # Parameters that change no result.
-_IRRELEVANT = {"checkpoint", "verbose", "warm_start"}
+_IRRELEVANT = {"checkpoint", "n_jobs", "verbose", "warm_start"}
 # Longer values are not worth reading in an error message.
 _MAX_SHOWN = 40
 _ADVICE = "Give another file name, or delete the file to begin anew."

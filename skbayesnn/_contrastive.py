@@ -1,7 +1,6 @@
 """The RBM of a given size: contrastive divergence, plain and persistent."""
 
 import time
-from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -97,6 +96,9 @@ class ContrastiveDivergenceRBM(BaseRBM):
     warm_start : bool, default=False
         Go on from the previous fit for ``max_iter`` more epochs. A fit that Ctrl-C
         interrupts then keeps the last finished epoch.
+    n_jobs : int or None, default=None
+        Threads for large products, which change no result: None for 1 unless in a
+        :obj:`joblib.parallel_config` context, -1 for all cores.
     random_state : int, RandomState instance or None, default=None
         Source of the initial weights, the order of the data and the chains.
     verbose : bool or int, default=False
@@ -182,7 +184,6 @@ class ContrastiveDivergenceRBM(BaseRBM):
         "momentum": [checks.Interval(checks.Real, 0, 1, closed="left")],
         "weight_decay": [checks.Interval(checks.Real, 0, None, closed="left")],
         "centered": ["boolean"],
-        "averaging": [checks.Interval(checks.Real, 0, 1, closed="both")],
         "init": [checks.StrOptions({"random"}), tuple, list, checks.HasMethods("fit")],
     }
 
@@ -207,6 +208,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         max_gap=10.0,
         checkpoint=None,
         warm_start=False,
+        n_jobs=None,
         random_state=None,
         verbose=False,
     ):
@@ -228,6 +230,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         self.max_gap = max_gap
         self.checkpoint = checkpoint
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -400,7 +403,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         order = np.random.default_rng((seed, epoch)).permutation(len(rows))
         n_batches = -(-len(rows) // self.batch_size)
         error = 0.0
-        with self._blas_threads():
+        with self._threads(one_blas_thread=self.binarize is not None):
             for number, index in enumerate(np.array_split(order, n_batches)):
                 step_size = self.learning_rate * rate(number / n_batches)
                 batch = rows.states(index)
@@ -411,10 +414,6 @@ class ContrastiveDivergenceRBM(BaseRBM):
         except contrastive.Diverged as diverged:
             raise divergence(diverged, self.learning_rate) from diverged
         return state, error
-
-    def _blas_threads(self):
-        """One thread where BLAS only sums a little, for the same result everywhere."""
-        return nullcontext() if self.binarize is None else checks.one_blas_thread()
 
     def _settings(self):
         return contrastive.Settings(

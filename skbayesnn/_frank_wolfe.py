@@ -72,6 +72,11 @@ class FrankWolfeRBM(BaseRBM):
         a number, each new unit takes weight from the others, and none is refused.
     away_steps : bool, default=False
         Take a unit out where that gains more than adding one (Guelat and Marcotte).
+    units_per_step : int, default=1
+        Units that a step adds. With more than one, each is searched on rows of its own
+        against the same model, and they enter together with the share of their weights
+        that gains most on held-out chains. ``n_components`` of them, with
+        ``fine_tune``, are a quick and diverse start for it.
     n_chains : int, default=1000
         Markov chains of the current model, half of them held out from the search.
     n_gibbs_steps : int, default=5
@@ -90,6 +95,10 @@ class FrankWolfeRBM(BaseRBM):
     learning_rate : float, default=0.1
         Step size of bias steps, and of the first corrective step after each unit; that
         of the last is near 0.
+    averaging : float, default=0.02
+        Share of the corrective steps so far, in [0, 1], over which the parameters are
+        averaged: the fitted model is that average, growth goes on from the last ones.
+        0 for the last ones.
     init : None or RBM estimator, default=None
         Model to go on from, this package's or scikit-learn's; all its units count, and
         stay. It is cloned and fitted first (wrap one that is fitted already into
@@ -131,6 +140,9 @@ class FrankWolfeRBM(BaseRBM):
     warm_start : bool, default=False
         Go on from the previous fit, up to a raised ``n_components``. A fit that Ctrl-C
         interrupts then keeps the last finished unit.
+    n_jobs : int or None, default=None
+        Threads for large products, which change no result: None for 1 unless in a
+        :obj:`joblib.parallel_config` context, -1 for all cores.
     random_state : int, RandomState instance or None, default=None
         Source of chains, mini-batches and the starts of the searches.
     verbose : bool or int, default=False
@@ -159,7 +171,7 @@ class FrankWolfeRBM(BaseRBM):
     n_iter_ : int
         Frank-Wolfe steps done.
     path_ : dict of ndarray, one entry a step
-        ``n_components`` after it; ``change`` (1: a unit added, -1: one removed, 0:
+        ``n_components`` after it; ``change`` (units added; -1: one removed; 0:
         none found); ``gain`` of the unit on held-out chains (nats a sample), its
         ``norm``, the ``effective_sample_size`` of those chains after reweighting to
         the model with the unit; ``frank_wolfe_gap`` of the linearised objective
@@ -216,6 +228,7 @@ class FrankWolfeRBM(BaseRBM):
             checks.Interval(checks.Real, 0, None, closed="neither"),
         ],
         "away_steps": ["boolean"],
+        "units_per_step": [checks.Interval(checks.Integral, 1, None, closed="left")],
         "n_chains": [checks.Interval(checks.Integral, 4, None, closed="left")],
         "n_gibbs_steps": [checks.Interval(checks.Integral, 1, None, closed="left")],
         "n_search_rows": [checks.Interval(checks.Integral, 1, None, closed="left")],
@@ -243,6 +256,7 @@ class FrankWolfeRBM(BaseRBM):
         radius=None,
         alpha="count",
         away_steps=False,
+        units_per_step=1,
         n_chains=1000,
         n_gibbs_steps=5,
         n_search_rows=1000,
@@ -251,6 +265,7 @@ class FrankWolfeRBM(BaseRBM):
         n_corrective_steps=100,
         batch_size=100,
         learning_rate=0.1,
+        averaging=0.02,
         init=None,
         fine_tune=None,
         fine_tune_norm=None,
@@ -262,6 +277,7 @@ class FrankWolfeRBM(BaseRBM):
         max_gap=2.0,
         checkpoint=None,
         warm_start=False,
+        n_jobs=None,
         random_state=None,
         verbose=False,
     ):
@@ -271,6 +287,7 @@ class FrankWolfeRBM(BaseRBM):
         self.radius = radius
         self.alpha = alpha
         self.away_steps = away_steps
+        self.units_per_step = units_per_step
         self.n_chains = n_chains
         self.n_gibbs_steps = n_gibbs_steps
         self.n_search_rows = n_search_rows
@@ -279,6 +296,7 @@ class FrankWolfeRBM(BaseRBM):
         self.n_corrective_steps = n_corrective_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.averaging = averaging
         self.init = init
         self.fine_tune = fine_tune
         self.fine_tune_norm = fine_tune_norm
@@ -290,6 +308,7 @@ class FrankWolfeRBM(BaseRBM):
         self.max_gap = max_gap
         self.checkpoint = checkpoint
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -345,7 +364,7 @@ class FrankWolfeRBM(BaseRBM):
         if self.fine_tune is not None and not stop:
             self._tune(job, fit_task)
         job.checkpoint.finish()
-        self._end_task(fit_task, job, self._training.rbm)
+        self._end_task(fit_task, job, self._training.average)
         return self
 
     @checks.restore_on_failure
@@ -440,6 +459,7 @@ class FrankWolfeRBM(BaseRBM):
             radius=self.radius,
             alpha=self.alpha,
             away_steps=self.away_steps,
+            units_per_step=self.units_per_step,
             n_search_rows=self.n_search_rows,
             max_search_iter=self.max_search_iter,
             n_gibbs_steps=self.n_gibbs_steps,
@@ -447,6 +467,7 @@ class FrankWolfeRBM(BaseRBM):
             n_corrective_steps=self.n_corrective_steps,
             batch_size=self.batch_size,
             learning_rate=float(self.learning_rate),
+            averaging=float(self.averaging),
             tol=float(self.tol),
         )
 
@@ -465,7 +486,7 @@ class FrankWolfeRBM(BaseRBM):
             done = True
             self._save_growth(job, state, seconds, done)
         began = time.perf_counter() - seconds
-        n_left = 0 if done else self.n_components - largest
+        n_left = 0 if done else self._n_steps(largest)
         growth_task = fit_task.subcontext("growth", max_subtasks=n_left)
         self._begin_task(growth_task, job)
         task = None
@@ -484,7 +505,7 @@ class FrankWolfeRBM(BaseRBM):
             done = self._is_grown(first, n_before)
             if done or len(state.rbm.weights) > largest:
                 largest = len(state.rbm.weights)
-                done = self._end_task(task, job, state.rbm) or done
+                done = self._end_task(task, job, state.average) or done
                 task = None
             self._save_growth(job, state, self.history_["seconds"][-1], done)
         self.n_iter_ = max(1, self.n_iter_)
@@ -492,7 +513,11 @@ class FrankWolfeRBM(BaseRBM):
         _check_growth(state.rbm)
         if interrupted:
             return True, True
-        return self._end_task(growth_task, job, state.rbm), False
+        return self._end_task(growth_task, job, state.average), False
+
+    def _n_steps(self, n_units):
+        """Steps to ``n_components``, if each finds what it searches."""
+        return -(-(self.n_components - n_units) // self.units_per_step)
 
     def _is_grown(self, first, n_before):
         """Whether the last step was the last of this growth."""
@@ -514,14 +539,16 @@ class FrankWolfeRBM(BaseRBM):
 
     def _record_step(self, settings, state, job, monitored, began):
         """A step and its entry in ``path_``."""
+        n_missing = self.n_components - len(state.rbm.weights)
+        settings = settings._replace(units_per_step=min(self.units_per_step, n_missing))
         state, info = self._guarded(growth.step, settings, state, job.train, job.seed)
         record = {
             "n_components": len(state.rbm.weights),
             **info._asdict(),
-            "free_energy": -mean_log_probability(state.rbm, monitored),
+            "free_energy": -mean_log_probability(state.average, monitored),
         }
         if job.validation is not None:
-            energy = -mean_log_probability(state.rbm, job.validation)
+            energy = -mean_log_probability(state.average, job.validation)
             record["validation_free_energy"] = energy
             record["gap"] = energy - record["free_energy"]
         record["seconds"] = time.perf_counter() - began
@@ -543,8 +570,7 @@ class FrankWolfeRBM(BaseRBM):
 
     def _guarded(self, function, *arguments):
         try:
-            # the searches' small sums are faster on one thread, by a factor of nine
-            with checks.one_blas_thread():
+            with self._threads():
                 return function(*arguments)
         except contrastive.Diverged as error:
             raise divergence(error, self.learning_rate) from error
@@ -552,7 +578,7 @@ class FrankWolfeRBM(BaseRBM):
     def _tune(self, job, fit_task):
         """Hand the grown model to a clone of the fine-tuner."""
         state = self._training
-        rbm, chains = state.rbm, state.chains.states
+        rbm, chains = state.average, state.chains.states
         if self.fine_tune_norm is not None:
             some = job.train.take(slice(_MONITORED_ROWS))
             rbm = solver.shrink(rbm, self.fine_tune_norm, self.base_intercept_, some)
@@ -575,12 +601,13 @@ class FrankWolfeRBM(BaseRBM):
             raise checks.FitInterrupted from None
         self.fine_tune_ = tuner
         # growing on by warm_start starts from the tuned model
-        state = state._replace(rbm=tuner._training_rbm())
+        rbm = tuner._training_rbm()
+        state = state._replace(rbm=rbm, average=rbm)
         self._finish(state, self._seen, job.dtype, job.seed)
 
     def _finish(self, state, seen, dtype, seed):
         """Store the model, and where its growth was left."""
-        self._store(_with_a_unit(state.rbm), seen, dtype, seed)
+        self._store(_with_a_unit(state.average), seen, dtype, seed)
         self._training = state
 
     def _end_task(self, context, job, rbm):

@@ -271,6 +271,26 @@ def test_away_steps_do_no_harm(objective):
     assert model.score(X) > independent_score(X)
 
 
+@pytest.mark.parametrize("objective", ["linearized", "likelihood"])
+@pytest.mark.parametrize("alpha", ["count", 3.0])
+def test_several_units_in_a_step(objective, alpha):
+    X = digits()
+    model = careful(7, objective=objective, alpha=alpha, units_per_step=3).fit(X)
+    assert model.n_components_ == 7
+    change = model.path_["change"]
+    assert_array_equal(change[change != 0], [3.0, 3.0, 1.0])
+    assert_array_equal(model.path_["n_components"], np.cumsum(change))
+    assert model.score(X) > independent_score(X)
+    # found on other rows, so they differ
+    directions = model.components_ / np.linalg.norm(
+        model.components_, axis=1, keepdims=True
+    )
+    overlap = directions @ directions.T
+    assert overlap[~np.eye(7, dtype=bool)].max() < 1 - 1e-6
+    again = careful(7, objective=objective, alpha=alpha, units_per_step=3).fit(X)
+    assert_array_equal(again.components_, model.components_)
+
+
 # Temperatures.
 
 

@@ -93,9 +93,12 @@ def factors(kind, shape, density):
 
 def product(kind, states, values):
     n_rows = states.shape[0] if kind == "multiply" else states.shape[1]
+    n_columns = values.shape[1]
     # nothing is left of what was there
-    out = np.full((n_rows, values.shape[1]), np.nan, dtype=np.float32)
-    getattr(kernels, kind)(read_only(states), read_only(values), out)
+    out = np.full((n_rows, n_columns), np.nan, dtype=np.float32)
+    # in two calls, as two threads would make
+    for part in [(0, n_columns // 2), (n_columns // 2, n_columns)]:
+        getattr(kernels, kind)(read_only(states), read_only(values), out, *part)
     return out
 
 

@@ -218,7 +218,8 @@ def test_log_odds():
 def test_models_own_their_arrays():
     weights = np.ones((2, 3), dtype=np.float32)
     rbm = solver.make_rbm(weights, np.zeros(2), np.zeros(3))
-    larger = solver.append(rbm, np.full(3, 2.0), 5.0, 0.5)
+    larger = solver.append(rbm, np.full(3, 2.0), 5.0)
+    larger = larger._replace(unit_weights=np.float32([1.0, 1.0, 0.5]))
     part = solver.select(larger, [2])
     again = solver.copy(larger)
     for one in (rbm, larger, part, again):
@@ -1012,7 +1013,8 @@ def test_the_exact_gain_never_exceeds_the_linearized_one(unit_weight):
         for kind in KINDS:
             none = unit._replace(weights=0.0 * unit.weights)
             gain = fw.gain(objective_of(kind), samples, none)
-            assert_allclose(gain.value, 0.0, atol=1e-7)
+            # softplus is float32, and its last bit depends on the length of the rows
+            assert_allclose(gain.value, 0.0, atol=2e-7)
             assert_allclose(gain.effective_sample_size, 30.0)
 
 
@@ -1064,6 +1066,7 @@ SETTINGS = growth.Settings(
     radius=None,
     alpha="count",
     away_steps=False,
+    units_per_step=1,
     n_search_rows=1000,
     max_search_iter=20,
     n_gibbs_steps=3,
@@ -1071,6 +1074,7 @@ SETTINGS = growth.Settings(
     n_corrective_steps=5,
     batch_size=20,
     learning_rate=0.1,
+    averaging=0.0,
     tol=0.0,
 )
 
@@ -1087,10 +1091,11 @@ def with_alpha(rbm, alpha):
     return rbm._replace(unit_weights=np.full(n_units, alpha / n_units, np.float32))
 
 
+@pytest.mark.parametrize("n_new", [1, 2])
 @pytest.mark.parametrize("shift", [0.0, 0.4])
 @pytest.mark.parametrize("n_units", [0, 1, 3])
 @pytest.mark.parametrize("alpha", ["count", 2.5, "learn"])
-def test_the_exact_gain_is_the_change_of_the_likelihood(alpha, n_units, shift):
+def test_the_exact_gain_is_the_change_of_the_likelihood(alpha, n_units, shift, n_new):
     """Chains that enumerate the model; others' weights change with the temperature."""
     rbm, _ = random_model(n_units, 4, 3)
     if alpha != "count" and n_units:
@@ -1099,21 +1104,27 @@ def test_the_exact_gain_is_the_change_of_the_likelihood(alpha, n_units, shift):
     half, shares = multiset(model, 20000)
     data = random_states(50, 4, 5)
     state = growing_state(rbm, np.concatenate([half, half]), data)
-    settings = SETTINGS._replace(alpha=alpha)
+    settings = SETTINGS._replace(alpha=alpha, units_per_step=n_new)
     rng = np.random.default_rng(0)
     searched, checked = growth._draw_samples(settings, state, ArrayRows(data), rng)
     assert len(searched.data) == len(checked.data) == 25
     both = np.concatenate([all_rows(searched.data), all_rows(checked.data)])
     assert_array_equal(np.sort(numbers(both)), np.sort(numbers(data)))
     objective = growth._objective(settings, state)
-    unit = make_unit([1.0, -2.0, 0.5, 1.5], 0.3, shift)
-    grown = growth._insert(settings, state, unit, fw.pack(data))
-    expected_alpha = {"count": n_units + 1.0, 2.5: 2.5}.get(alpha)
+    units = [
+        make_unit([1.0, -2.0, 0.5, 1.5], 0.3, shift),
+        make_unit([-0.5, 0.5, 1.0, 0.0], -0.2, 2 * shift),
+    ][:n_new]
+    grown = growth._insert(settings, state, units, fw.pack(data))
+    n_after = n_units + n_new
+    expected_alpha = {"count": float(n_after), 2.5: 2.5}.get(alpha)
     if alpha == "learn":
-        expected_alpha = 2.5 * (n_units + 1) / n_units if n_units else 1.0
+        expected_alpha = 2.5 * n_after / n_units if n_units else float(n_new)
     assert_allclose(grown.alpha, expected_alpha)
     c = grown.rbm.unit_weights
-    assert_allclose(c, expected_alpha / (n_units + 1), rtol=1e-6)
+    assert_allclose(c, expected_alpha / n_after, rtol=1e-6)
+    means = [naive.logistic(data @ unit.weights + unit.bias).mean() for unit in units]
+    assert_allclose(grown.hidden_offset[n_units:], c[-1] * np.array(means), rtol=1e-5)
     new = twin(grown.rbm)
     # exp of the change of the log probability is the ratio whose mean is taken
     V, p = naive.rbm_distribution(model)
@@ -1121,14 +1132,20 @@ def test_the_exact_gain_is_the_change_of_the_likelihood(alpha, n_units, shift):
         naive.rbm_log_probability(new, V) - naive.rbm_log_probability(model, V)
     )
     bound = np.abs(shares - p) @ ratio / (p @ ratio) * 1.01 + 1e-5
-    assert bound < 5e-3
+    assert bound < 8e-3
     for samples in (searched, checked):
-        gain = fw.gain(objective, samples, unit).value
+        none, gain = (
+            one.value for one in fw.gains(objective, samples, units, (0.0, 1.0))
+        )
         rows = all_rows(samples.data).astype(float)
         change = naive.rbm_mean_log_likelihood(new, rows)
         change -= naive.rbm_mean_log_likelihood(model, rows)
         assert_allclose(gain, change, atol=bound)
         assert abs(change) > 2 * bound
+        if alpha == "count":
+            assert_allclose(none, 0.0, atol=1e-6)
+        if n_new == 1:
+            assert_allclose(fw.gain(objective, samples, units[0]).value, gain)
 
 
 @pytest.mark.parametrize("fractional", [False, True])
@@ -1360,6 +1377,7 @@ def test_away_steps_take_out_the_unit_that_hurts(objective, seed):
     rbm = solver.append(state.rbm, bad, 3.0)
     state = state._replace(
         rbm=rbm,
+        average=rbm,
         alpha=n_units + 1.0,
         hidden_offset=np.append(state.hidden_offset, np.float32(0.5)),
     )

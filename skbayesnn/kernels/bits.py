@@ -35,11 +35,11 @@ def unpack_rows(packed, n_features):
 
 
 @kernel
-def forward(packed, weights, bias, x):
-    """``x`` (n_rows,) becomes the inputs of a unit, all float32."""
-    n_bytes, n_rows = packed.shape
-    for start in range(0, n_rows, _BLOCK):
-        stop = min(start + _BLOCK, n_rows)
+def forward(packed, weights, bias, x, first, last):
+    """``x`` (n_rows,) becomes the inputs of a unit for rows ``first`` to ``last``."""
+    n_bytes = packed.shape[0]
+    for start in range(first, last, _BLOCK):
+        stop = min(start + _BLOCK, last)
         out = x[start:stop]
         out[:] = bias
         for g in range(n_bytes):

@@ -29,10 +29,11 @@ _DENSE_ROWS = 10.0
 
 
 @kernel
-def multiply(states, values, out):
-    """``out`` becomes ``states @ values``.
+def multiply(states, values, out, first, last):
+    """Columns ``first`` to ``last`` of ``out`` become those of ``states @ values``.
 
-    ``states`` (n_rows, n_units) uint8, ``values`` (n_units, n_columns) float32.
+    ``states`` (n_rows, n_units) uint8, ``values`` (n_units, n_columns) float32. Which
+    columns a call does changes none of their sums.
     """
     n_rows, n_units = states.shape
     n_on = 0
@@ -42,19 +43,19 @@ def multiply(states, values, out):
         codes = np.zeros((_n_groups(n_units), n_rows), dtype=np.uint8)
         for i in range(n_rows):
             _encode(states[i], codes[:, i])
-        _add_tables(codes, values, out)
+        _add_tables(codes, values, out, first, last)
     else:
         # one more, for what is written behind the last
         index = np.empty(n_on + 1, dtype=np.uint32)
         start = np.zeros(n_rows + 1, dtype=np.int64)
         for i in range(n_rows):
             start[i + 1] = _append_on(states[i], index, start[i])
-        _add_rows(index, start, values, out)
+        _add_rows(index, start, values, out, first, last)
 
 
 @kernel
-def multiply_transposed(states, values, out):
-    """``out`` becomes ``states.T @ values``.
+def multiply_transposed(states, values, out, first, last):
+    """The same of ``states.T @ values``.
 
     ``states`` (n_rows, n_units) uint8, ``values`` (n_rows, n_columns) float32.
     """
@@ -72,7 +73,7 @@ def multiply_transposed(states, values, out):
             row, code, place = states[i], codes[i // 4], np.uint8(1 << (i % 4))
             for j in range(n_units):
                 code[j] += place * row[j]
-        _add_tables(codes, values, out)
+        _add_tables(codes, values, out, first, last)
     else:
         index = np.empty(n_on, dtype=np.uint32)
         place, on = start.copy(), np.empty(n_units + 1, dtype=np.uint32)
@@ -81,7 +82,7 @@ def multiply_transposed(states, values, out):
                 j = np.intp(on[k])
                 index[place[j]] = i
                 place[j] += 1
-        _add_rows(index, start, values, out)
+        _add_rows(index, start, values, out, first, last)
 
 
 @kernel
@@ -145,11 +146,10 @@ def _append_on(row, index, place):
 
 
 @kernel
-def _add_rows(index, start, values, out):
+def _add_rows(index, start, values, out, begin, end):
     """``out[i]`` becomes the sum of the rows ``index[start[i] : start[i + 1]]``."""
-    n_columns = values.shape[1]
-    for first in range(0, n_columns, _ADDED_WIDTH):
-        width = min(_ADDED_WIDTH, n_columns - first)
+    for first in range(begin, end, _ADDED_WIDTH):
+        width = min(_ADDED_WIDTH, end - first)
         last = first + width
         for i in range(out.shape[0]):
             total = out[i][first:last]
@@ -170,20 +170,19 @@ def _add_rows(index, start, values, out):
 
 
 @kernel
-def _add_tables(codes, values, out):
+def _add_tables(codes, values, out, begin, end):
     """``out[i]`` becomes the sum over groups g of four rows of ``values``.
 
     Bit b of ``codes[g, i]`` tells whether row 4 g + b is in it.
     """
     n_groups, n_rows = codes.shape
-    n_columns = values.shape[1]
     four = _aligned(4 * _WIDTH)
     tables = _aligned(4 * _SUBSETS)
     totals = _aligned(_HEIGHT * _WIDTH).reshape(_HEIGHT, _WIDTH)
     for above in range(0, n_rows, _HEIGHT):
         height = min(_HEIGHT, n_rows - above)
-        for first in range(0, n_columns, _WIDTH):
-            width = min(_WIDTH, n_columns - first)
+        for first in range(begin, end, _WIDTH):
+            width = min(_WIDTH, end - first)
             totals[:] = _ZERO
             for g in range(0, n_groups, 4):
                 for q in range(4):

@@ -29,6 +29,7 @@ from scipy.optimize import minimize
 from ..kernels import bits
 from ..kernels import rbm as kernels
 from .rbm import BLOCK_ROWS, by_feature, product
+from .threads import share_out
 
 # Points from which a search may start, and the norm of their weights.
 _N_STARTS = 8
@@ -43,6 +44,8 @@ class PackedRows:
     def __init__(self, packed, n_features):
         self.packed = packed
         self.n_features = n_features
+        # a masked addition is a sixteenth of one by itself
+        self._work = packed.size // 2
 
     def __len__(self):
         return self.packed.shape[1]
@@ -65,13 +68,21 @@ class PackedRows:
         padded = np.zeros(8 * len(self.packed), dtype=np.float32)
         padded[: self.n_features] = weights
         x = np.empty(len(self), dtype=np.float32)
-        bits.forward(self.packed, padded, np.float32(bias), x)
+
+        def call(first, last):
+            bits.forward(self.packed, padded, np.float32(bias), x, first, last)
+
+        share_out(call, len(x), self._work)
         return x
 
     def weighted_sum(self, s):
         """Sum of the rows, each times its ``s`` (float32); float64."""
         total = np.empty(8 * len(self.packed))
-        bits.backward(self.packed, s, total)
+
+        def call(first, last):
+            bits.backward(self.packed[first:last], s, total[8 * first : 8 * last])
+
+        share_out(call, len(self.packed), self._work)
         return total[: self.n_features]
 
 
@@ -174,16 +185,34 @@ def gather(rows, index):
 
 def gain(objective, samples, unit):
     """Gain of a unit, without penalty, and the effective sample size behind it."""
-    data = _respond(samples.data, unit.weights, unit.bias)
-    model = _respond(samples.model, unit.weights, unit.bias)
-    terms, log_ratio = _model_terms(objective, samples, model, unit.shift)
+    return gains(objective, samples, [unit], (1.0,))[0]
+
+
+def gains(objective, samples, units, shares):
+    """The same of units that enter together, each times a share, for some shares."""
+    values = np.zeros(len(shares))
+    terms = np.zeros((len(shares), len(samples.model)))
+    for unit in units:
+        at_data = samples.data.inputs(unit.weights, unit.bias)
+        at_model = samples.model.inputs(unit.weights, unit.bias)
+        for k, share in enumerate(np.float32(shares)):
+            values[k] += _change(objective, share * at_data, unit.shift).mean()
+            terms[k] += _change(objective, share * at_model, unit.shift)
+    return [_gain(objective, samples, *one) for one in zip(values, terms, strict=True)]
+
+
+def _gain(objective, samples, value, terms):
+    """From E_data and the values at the model of the change of the log probability."""
+    log_ratio = terms
+    if samples.model_offset is not None:
+        log_ratio = terms + samples.model_offset
     ratio = np.exp(log_ratio - log_ratio.max())
     size = ratio.sum() ** 2 / np.square(ratio).sum()
-    value = _data_value(objective, samples, data, unit.shift)
     if objective.kind == "linearized":
         return Gain(float(value - terms.mean()), float(size))
-    value -= _log_mean_exp(log_ratio)
-    return Gain(float(value), float(size))
+    if samples.data_offset is not None:
+        value = value + samples.data_offset.mean()
+    return Gain(float(value - _log_mean_exp(log_ratio)), float(size))
 
 
 def unit_gains(rbm, samples):
@@ -308,6 +337,13 @@ def value_and_gradient(objective, samples, w, shift):
     value -= 0.5 * strength * float(w @ w)
     slope -= strength * w
     return float(value), slope, float(shift_slope)
+
+
+def _change(objective, x, shift):
+    """c (softplus(x) - s x), float64."""
+    softplus, mean = np.empty((2, *x.shape), dtype=np.float32)
+    bits.activate(x, softplus, mean)
+    return objective.unit_weight * (softplus - shift * x.astype(np.float64))
 
 
 class _Response(NamedTuple):

@@ -37,6 +37,7 @@ class Settings(NamedTuple):
     radius: float | None
     alpha: float | str
     away_steps: bool
+    units_per_step: int
     n_search_rows: int
     max_search_iter: int
     n_gibbs_steps: int
@@ -44,6 +45,8 @@ class Settings(NamedTuple):
     n_corrective_steps: int
     batch_size: int
     learning_rate: float
+    averaging: float
+    """share of the corrective steps so far over which the parameters are averaged"""
     tol: float
 
 
@@ -51,6 +54,9 @@ class State(NamedTuple):
     """A growing model. Arrays are replaced, not written to."""
 
     rbm: solver.RBM
+    """what the chains sample, and units are searched for"""
+    average: solver.RBM
+    """its average over the last corrective steps: what has been learned"""
     alpha: float
     """temperature of the infinite model: the sum of the unit weights"""
     chains: solver.Chains
@@ -66,11 +72,11 @@ class Info(NamedTuple):
     """What a step did."""
 
     change: int
-    """1: a unit was added, -1: one was removed, 0: no unit was worth it"""
+    """units added; -1: one was removed, 0: none was worth it"""
     gain: float
     """nats a sample on held-out chains and rows, without the penalty"""
     norm: float
-    """of the unit, its bias included"""
+    """of the unit, its bias included; the largest of several"""
     effective_sample_size: float
     """of the held-out chains after reweighting to the model with the unit"""
     frank_wolfe_gap: float
@@ -87,7 +93,8 @@ def init(rbm, n_chains, visible_offset, hidden_offset, seed):
     # not the seed of the corrective steps, which count from one as well
     chains = solver.start_chains(rbm, n_chains, _seed_of(seed, 0xFFFFFFFF))
     offsets = (np.asarray(a, dtype=np.float32) for a in (visible_offset, hidden_offset))
-    return State(rbm, float(rbm.unit_weights.sum()), chains, *offsets, 0, 0)
+    alpha = float(rbm.unit_weights.sum())
+    return State(rbm, rbm, alpha, chains, *offsets, 0, 0)
 
 
 def step(settings, state, rows, seed):
@@ -97,8 +104,7 @@ def step(settings, state, rows, seed):
     state = state._replace(chains=chains, number=state.number + 1)
     searched, checked = _draw_samples(settings, state, rows, rng)
     objective = _objective(settings, state)
-    start = fw.choose_start(objective, searched, rng)
-    unit = fw.search(objective, searched, start, settings.max_search_iter, _SEARCH_TOL)
+    unit = _search(settings, objective, searched, rng)
     gap, worst, harm = _judge_units(settings, state, objective, searched, unit)
     # the linearised objective overstates gains: it would take the only unit for ever
     least = 0 if settings.objective == "likelihood" else 1
@@ -111,12 +117,17 @@ def step(settings, state, rows, seed):
         info = Info(-1, harm, 0.0, np.nan, gap, acceptance)
         state = _remove(settings, state, worst)
     else:
-        unit, gain, size = _guard(settings, objective, checked, unit)
-        norm = float(np.linalg.norm(np.append(unit.weights, unit.bias)))
-        change = int(_is_worth(settings, unit, gain))
-        info = Info(change, gain, norm, size, gap, acceptance)
+        units = [unit]
+        for _ in range(settings.units_per_step - 1):
+            # on other rows: the same ones would show the same unit again
+            others, _ = _draw_samples(settings, state, rows, rng)
+            units.append(_search(settings, objective, others, rng))
+        units, gain, size = _guard(settings, objective, checked, units)
+        norms = [np.linalg.norm(np.append(one.weights, one.bias)) for one in units]
+        change = len(units) * _is_worth(settings, unit, gain)
+        info = Info(change, gain, float(max(norms)), size, gap, acceptance)
         if info.change:
-            state = _insert(settings, state, unit, searched.data)
+            state = _insert(settings, state, units, searched.data)
     state = follow(settings, state, rows, seed, rng)
     contrastive.check(state)
     return state, info
@@ -136,8 +147,11 @@ def follow(settings, state, rows, seed, rng):
         means = solver.sum_states(chains.states) / len(chains.states)
         slope = state.visible_offset - means
         visible = state.rbm.visible + np.float32(settings.learning_rate) * slope
+        # the average follows, as it does a new unit
+        change = visible - state.rbm.visible
+        average = state.average._replace(visible=state.average.visible + change)
         rbm = state.rbm._replace(visible=visible)
-        state = state._replace(rbm=rbm, chains=chains)
+        state = state._replace(rbm=rbm, average=average, chains=chains)
     if settings.n_corrective_steps and len(state.rbm.weights):
         index = rng.integers(
             len(rows), size=(settings.n_corrective_steps, settings.batch_size)
@@ -152,7 +166,7 @@ def correct(settings, state, rows, batches, seed):
     ``batches`` holds the rows of each. The first ``batch_size`` chains follow every
     step; the others wait for the next search, whose Gibbs steps bring them up.
     """
-    cd = contrastive.Settings(1, True, 0.0, 0.0, True, 0.0)
+    cd = contrastive.Settings(1, True, 0.0, 0.0, True, settings.averaging)
     n_chains = min(settings.batch_size, len(state.chains.states))
     states = state.chains.states.copy()
     training = contrastive.init(
@@ -161,7 +175,7 @@ def correct(settings, state, rows, batches, seed):
         state.hidden_offset,
         states[:n_chains],
         _seed_of(seed, state.n_updates),
-    )._replace(step=state.n_updates + 1)
+    )._replace(step=state.n_updates + 1, average=solver.copy(state.average))
     for number, index in enumerate(batches):
         # down to zero, so that chains and model agree again at the next search
         rate = settings.learning_rate * (1.0 - number / len(batches))
@@ -170,6 +184,7 @@ def correct(settings, state, rows, batches, seed):
     states[:n_chains] = _visible_chains(training, end)
     return state._replace(
         rbm=training.rbm,
+        average=training.average if settings.averaging else training.rbm,
         hidden_offset=training.hidden_offset,
         chains=state.chains._replace(states=states),
         n_updates=state.n_updates + len(batches),
@@ -187,6 +202,11 @@ def _seed_of(seed, number):
     """A seed of its own for each number."""
     entropy = (seed, 0xC0AA, number)
     return np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]
+
+
+def _search(settings, objective, samples, rng):
+    start = fw.choose_start(objective, samples, rng)
+    return fw.search(objective, samples, start, settings.max_search_iter, _SEARCH_TOL)
 
 
 def _draw_samples(settings, state, rows, rng):
@@ -207,29 +227,33 @@ def _draw_samples(settings, state, rows, rng):
 
 
 def _new_alpha(settings, state):
-    """Temperature once a unit has been added."""
-    n_units = len(state.rbm.weights)
+    """Temperature once the units of a step have been added."""
+    n_units, n_new = len(state.rbm.weights), settings.units_per_step
     if settings.alpha == "count":
-        return n_units + 1.0
+        return float(n_units + n_new)
     if settings.alpha == "learn":
         # the others' weights stay; then it is learned
-        return state.alpha * (n_units + 1) / n_units if n_units else 1.0
+        return state.alpha * (n_units + n_new) / n_units if n_units else float(n_new)
     return float(settings.alpha)
 
 
 def _weight_change(settings, state):
-    """By how much the weight of each present unit grows when one is added."""
+    """By how much the weight of each present unit grows when others are added."""
     n_units = len(state.rbm.weights)
     if not n_units:
         return 0.0
-    change = _new_alpha(settings, state) / (n_units + 1) - state.alpha / n_units
+    n_after = n_units + settings.units_per_step
+    change = _new_alpha(settings, state) / n_after - state.alpha / n_units
     return 0.0 if abs(change) < 1e-12 else change
 
 
 def _objective(settings, state):
-    unit_weight = _new_alpha(settings, state) / (len(state.rbm.weights) + 1)
+    n_after = len(state.rbm.weights) + settings.units_per_step
     return fw.Objective(
-        settings.objective, settings.reg_lambda, settings.radius, unit_weight
+        settings.objective,
+        settings.reg_lambda,
+        settings.radius,
+        _new_alpha(settings, state) / n_after,
     )
 
 
@@ -264,27 +288,36 @@ def _harm(settings, rbm, objective, gains):
     return fw.penalties(objective, rbm) - rbm.unit_weights * gains.linear
 
 
-def _guard(settings, objective, samples, unit):
-    """The share of the unit that gains most on the held-out samples.
+def _guard(settings, objective, samples, units):
+    """The share of the units that gains most on the held-out samples.
 
-    A search overfits its chains when they are few; a smaller share of what it found
-    then is better, or none. The linearised objective enters as it is (Algorithm 1).
+    A search overfits its chains when they are few, and units that were found side by
+    side explain the same; a smaller share of them then is better, or none. The
+    linearised objective enters as it is (Algorithm 1), or as the mean of several.
     """
-    shares = _SHARES if settings.objective == "likelihood" else (1.0,)
-    least = _MIN_EFFECTIVE_SHARE * len(samples.model)
-    tried = []
-    for share in shares:
-        candidate = unit._replace(
-            weights=np.float32(share) * unit.weights, bias=share * unit.bias
+    if settings.objective == "likelihood":
+        # down to the mean of as many equal units
+        shares = _SHARES + tuple(
+            _SHARES[-1] / 2**k for k in range(1, len(units).bit_length())
         )
-        value, size = fw.gain(objective, samples, candidate)
-        tried.append((size >= least, value, candidate, size))
+    else:
+        shares = (1.0 / len(units),)
+    least = _MIN_EFFECTIVE_SHARE * len(samples.model)
+    gains = fw.gains(objective, samples, units, shares)
+    tried = [
+        (size >= least, value, share, size)
+        for share, (value, size) in zip(shares, gains, strict=True)
+    ]
     if not any(believable for believable, *_ in tried):
         # the smallest share, which is nearest to be believed
         tried = tried[-1:]
-    _, value, unit, size = max(tried, key=lambda one: one[:2])
+    _, value, share, size = max(tried, key=lambda one: one[:2])
     believable = size >= least or settings.objective == "linearized"
-    return unit, (value if believable else min(value, 0.0)), size
+    units = [
+        unit._replace(weights=np.float32(share) * unit.weights, bias=share * unit.bias)
+        for unit in units
+    ]
+    return units, (value if believable else min(value, 0.0)), size
 
 
 def _is_worth(settings, unit, gain):
@@ -298,15 +331,25 @@ def _is_worth(settings, unit, gain):
     return (unit.value if settings.objective == "linearized" else gain) > settings.tol
 
 
-def _insert(settings, state, unit, data):
-    alpha = _new_alpha(settings, state)
-    rbm = solver.append(state.rbm, unit.weights, unit.bias)
-    rbm, alpha = _with_alpha(settings, rbm, alpha)
-    shift = np.float32(unit.shift) * rbm.unit_weights[-1]
-    rbm = rbm._replace(visible=rbm.visible - shift * unit.weights)
-    mean = np.float32(fw.mean_state(data, unit)) * rbm.unit_weights[-1]
-    offsets = np.append(state.hidden_offset, mean)
-    return state._replace(rbm=rbm, alpha=alpha, hidden_offset=offsets)
+def _insert(settings, state, units, data):
+    """The state with more units, which start in the average as they are."""
+    new_alpha = _new_alpha(settings, state)
+    weights = np.stack([unit.weights for unit in units])
+    biases = [unit.bias for unit in units]
+    shifts = np.array([unit.shift for unit in units], dtype=np.float32)
+
+    def grow(rbm):
+        rbm = solver.append(rbm, weights, biases)
+        rbm, alpha = _with_alpha(settings, rbm, new_alpha)
+        shift = (rbm.unit_weights[-1] * shifts) @ weights
+        return rbm._replace(visible=rbm.visible - shift), alpha
+
+    (rbm, alpha), (average, _) = grow(state.rbm), grow(state.average)
+    means = [fw.mean_state(data, unit) for unit in units]
+    offsets = np.append(
+        state.hidden_offset, rbm.unit_weights[-1] * np.array(means, dtype=np.float32)
+    )
+    return state._replace(rbm=rbm, average=average, alpha=alpha, hidden_offset=offsets)
 
 
 def _remove(settings, state, worst):
@@ -316,7 +359,9 @@ def _remove(settings, state, worst):
     if settings.alpha in ("count", "learn"):
         alpha *= n_units / (n_units + 1)
     rbm, alpha = _with_alpha(settings, solver.select(state.rbm, keep), alpha)
-    return state._replace(rbm=rbm, alpha=alpha, hidden_offset=state.hidden_offset[keep])
+    average, _ = _with_alpha(settings, solver.select(state.average, keep), alpha)
+    offsets = state.hidden_offset[keep]
+    return state._replace(rbm=rbm, average=average, alpha=alpha, hidden_offset=offsets)
 
 
 def _with_alpha(settings, rbm, alpha):
@@ -343,5 +388,6 @@ def _learn_alpha(settings, state, rows, rng):
     change = (data.mean() - model.mean()) / max(model.var(), 1e-12)
     limit = _MAX_ALPHA_CHANGE * state.alpha
     alpha = state.alpha + float(np.clip(change, -limit, limit))
+    average, _ = _with_alpha(settings, state.average, alpha)
     rbm, alpha = _with_alpha(settings, state.rbm, alpha)
-    return state._replace(rbm=rbm, alpha=alpha)
+    return state._replace(rbm=rbm, average=average, alpha=alpha)

@@ -15,6 +15,7 @@ from scipy.special import expit, log_expit
 
 from ..kernels import rbm as kernels
 from ..kernels.states import count_on, multiply, multiply_transposed
+from .threads import share_out
 
 # Rows of a block where a whole data set passes through the hidden layer.
 BLOCK_ROWS = 2048
@@ -89,13 +90,13 @@ def select(rbm, units):
     )
 
 
-def append(rbm, weights, bias, unit_weight=1.0):
-    """The model with one more unit."""
+def append(rbm, weights, biases):
+    """The standard model with more units, one a row of ``weights``."""
     return make_rbm(
-        np.vstack([rbm.weights, weights[None]]),
-        np.append(rbm.hidden, bias),
+        np.vstack([rbm.weights, weights]),
+        np.append(rbm.hidden, biases),
         rbm.visible,
-        np.append(rbm.unit_weights, unit_weight),
+        np.append(rbm.unit_weights, np.ones(len(np.atleast_2d(weights)))),
     )
 
 
@@ -132,10 +133,10 @@ def product(states, values, out=None):
     """``states @ values`` in float32: without multiplications for states of uint8."""
     if out is None:
         out = np.empty((len(states), values.shape[1]), dtype=np.float32)
-    if states.dtype == np.uint8:
-        multiply(states, values, out)
-        return out
-    return np.matmul(states, values, out=out)
+    if states.dtype != np.uint8:
+        return np.matmul(states, values, out=out)
+    _share_columns(multiply, states, values, out)
+    return out
 
 
 def transposed_product(states, values):
@@ -143,8 +144,18 @@ def transposed_product(states, values):
     if states.dtype != np.uint8:
         return states.T @ values
     out = np.empty((states.shape[1], values.shape[1]), dtype=np.float32)
-    multiply_transposed(states, values, out)
+    _share_columns(multiply_transposed, states, values, out)
     return out
+
+
+def _share_columns(kernel, states, values, out):
+    n_columns = out.shape[1]
+
+    def call(first, last):
+        kernel(states, values, out, first, last)
+
+    # a quarter of the states is on, or looked up
+    share_out(call, n_columns, states.size * n_columns // 4)
 
 
 def sum_states(states):
