@@ -304,6 +304,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
             seen = Seen(np.zeros(rows.n_features), 0)
             self.history_, self.n_iter_ = {}, 0
         state, _ = self._epoch(rows, state, seed, self.n_iter_, lambda share: 1.0)
+        contrastive.settle(self._settings(), state)
         self.n_iter_ += 1
         self._finish(state, seen.add(rows), dtype, seed)
         return self

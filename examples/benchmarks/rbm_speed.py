@@ -43,6 +43,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.datasets import fetch_mnist
 from skbayesnn.solvers import frank_wolfe as fw
+from skbayesnn.solvers import threads
 
 N_FEATURES = 784
 SHARE_OF_ONES = 0.13
@@ -293,13 +294,21 @@ def compare_epochs(start, arguments):
             torch = Torch(arguments.torch_python, start, folder)
             result["torch"] = torch.versions
         for name, n_threads in (("all BLAS threads", None), ("one BLAS thread", 1)):
+            # as many of our own threads as others have of BLAS
+            n_jobs = n_threads or os.cpu_count()
             contenders = [
                 product_epoch(start),
                 scikit_learn_epoch(start),
-                our_epoch(start, "CD-1 centred", persistent=False),
-                our_epoch(start, "CD-1 plain", persistent=False, centered=False),
-                our_epoch(start, "PCD centred"),
-                our_epoch(start, "PCD plain", centered=False),
+                our_epoch(start, "CD-1 centred", persistent=False, n_jobs=n_jobs),
+                our_epoch(
+                    start,
+                    "CD-1 plain",
+                    persistent=False,
+                    centered=False,
+                    n_jobs=n_jobs,
+                ),
+                our_epoch(start, "PCD centred", n_jobs=n_jobs),
+                our_epoch(start, "PCD plain", centered=False, n_jobs=n_jobs),
             ]
             if torch:
                 n = n_threads or max(pool["num_threads"] for pool in blas_pools())
@@ -465,35 +474,43 @@ def print_inference(part):
 # -- the search for a unit -------------------------------------------------------------
 
 
-def lbfgs_term(n_rows, n_rounds):
+def lbfgs_term(n_rows, n_rounds, n_jobs):
     """An evaluation for L-BFGS beside its two products in float32."""
     rng = np.random.default_rng(0)
     bits = (rng.random((n_rows, N_FEATURES)) < SHARE_OF_ONES).astype(np.uint8)
     V = bits.astype(np.float32)
     # next to no draws from the model: the data term alone
     samples = fw.Samples(fw.pack(bits), fw.pack(bits[:2]))
-    objective = fw.Objective("likelihood", 0.1, None)
+    data, objective = samples.data, fw.Objective("likelihood", 0.1, None)
     w = 0.1 * rng.standard_normal(N_FEATURES + 1)
     w32, s = w[:-1].astype(np.float32), rng.random(n_rows, dtype=np.float32)
 
     def products():
         return {"products": timed(lambda: (V @ w32, s @ V))}
 
+    def passes():
+        with threads.using(n_jobs):
+            both = timed(lambda: (data.inputs(w32, 0.0), data.weighted_sum(s)))
+        return {"the same by bits": both}
+
     def evaluation():
-        seconds = timed(lambda: fw.value_and_gradient(objective, samples, w, 0.5))
+        with threads.using(n_jobs):
+            seconds = timed(lambda: fw.value_and_gradient(objective, samples, w, 0.5))
         return {"value_and_gradient": seconds}
 
     def packing():
         return {"packing, once a search": timed(lambda: fw.pack(bits))}
 
-    return summarise(in_turn([products, evaluation, packing], n_rounds), ["products"])
+    contenders = [products, passes, evaluation, packing]
+    return summarise(in_turn(contenders, n_rounds), ["products"])
 
 
 def part_lbfgs(arguments):
     result = {}
     for name, n_threads in (("all BLAS threads", None), ("one BLAS thread", 1)):
         with blas_threads(n_threads):
-            result[name] = lbfgs_term(arguments.search_rows, arguments.rounds)
+            n_jobs = n_threads or os.cpu_count()
+            result[name] = lbfgs_term(arguments.search_rows, arguments.rounds, n_jobs)
     return result
 
 

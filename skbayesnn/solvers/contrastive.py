@@ -141,11 +141,24 @@ def step(settings, state, batch, learning_rate, seed):
     error = float(np.dot(mean_v, mean_v)) / len(mean_v)
     gradient = transposed_product(states, means)
     _update(settings, state, learning_rate, gradient, data_h, mean_h, mean_v)
-    if settings.averaging and state.step % _AVERAGED == 0:
-        share = min(1.0, _AVERAGED / (settings.averaging * state.step))
-        for mean, values in zip(state.average[:3], state.rbm[:3], strict=True):
-            kernels.blend(np.atleast_2d(mean), np.atleast_2d(values), np.float32(share))
+    if state.step % _AVERAGED == 0:
+        _average(settings, state, _AVERAGED, state.step)
     return state._replace(chains=chains, step=state.step + 1), Info(error)
+
+
+def settle(settings, state):
+    """Take the steps into the average that it has not seen yet; done in place."""
+    n_done = state.step - 1
+    _average(settings, state, n_done % _AVERAGED, n_done)
+
+
+def _average(settings, state, n_steps, n_done):
+    """Move the average as far as so many of the steps so far ask for."""
+    if not (settings.averaging and n_steps):
+        return
+    share = np.float32(min(1.0, n_steps / (settings.averaging * n_done)))
+    for mean, values in zip(state.average[:3], state.rbm[:3], strict=True):
+        kernels.blend(np.atleast_2d(mean), np.atleast_2d(values), share)
 
 
 def model(settings, state):

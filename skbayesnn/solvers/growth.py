@@ -180,6 +180,7 @@ def correct(settings, state, rows, batches, seed):
         # down to zero, so that chains and model agree again at the next search
         rate = settings.learning_rate * (1.0 - number / len(batches))
         training, _ = contrastive.step(cd, training, rows.states(index), rate, seed)
+    contrastive.settle(cd, training)
     end = _seed_of(seed, state.n_updates + _SEED_OFFSET)
     states[:n_chains] = _visible_chains(training, end)
     return state._replace(
