@@ -3,11 +3,10 @@
     python examples/benchmarks/rbm.py --output rbm.json
 
 Binary data (MNIST above 127), 100 hidden units, average test log-likelihoods in nats
-by annealed importance sampling from the base rates. Learning rates are chosen on
-validation data, with seeds that are not reported; the test data are read once for each
-number. Frank-Wolfe with fine-tuning and persistent contrastive divergence from random
-weights get the same wall time. ``--parts`` runs some of: epoch, growth, literal,
-corrective, tuned; their values replace those in an output file that exists.
+by annealed importance sampling from the base rates. Nothing is chosen; the test data
+are read once for each number. What contrastive divergence and larger models reach is in
+examples/paper/rbm_likelihood.py, times are in rbm_speed.py. ``--parts`` runs some of:
+growth, literal, corrective; their values replace those in an output file that exists.
 """
 
 import argparse
@@ -19,18 +18,14 @@ import warnings
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import BernoulliRBM
 
-from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn import FrankWolfeRBM
 from skbayesnn.datasets import fetch_caltech101_silhouettes, fetch_mnist
 
 N_UNITS = 100
 SEEDS = range(3)
-SELECTION_SEEDS = (1000, 1001)
+SELECTION_SEED = 1000
 PAPER_LAMBDAS = (1.0, 0.5, 0.1, 0.05, 0.01)
-LEARNING_RATES = (0.1, 0.2, 0.3)
-# Epochs of the fine-tuning; the other fit gets epochs for the same time.
-EPOCHS = {"mnist": 55, "caltech": 150}
 # To choose by, and to report.
 QUICK = {"betas": 2000, "n_chains": 100, "n_jobs": 2, "random_state": 0}
 THOROUGH = QUICK | {"betas": "paper"}
@@ -69,32 +64,7 @@ def timed_fit(model, X):
 
 def warm_up(X):
     """Compile, or load from the cache, what the timed fits need."""
-    tune = ContrastiveDivergenceRBM(max_iter=1)
-    FrankWolfeRBM(2, fine_tune=tune, random_state=0).fit(X[:500]).log_partition(betas=3)
-    ContrastiveDivergenceRBM(4, persistent=False, max_iter=1).fit(X[:500])
-
-
-def epoch():
-    """An epoch of CD-1 beside one of scikit-learn's, in turn."""
-    X = (np.random.default_rng(0).random((10000, 784)) < 0.13).astype(np.float32)
-    seconds = {"scikit-learn": [], "centered": [], "plain": []}
-    for _ in range(9):
-        sk = BernoulliRBM(500, batch_size=100, n_iter=1, learning_rate=0.1)
-        seconds["scikit-learn"].append(timed_fit(sk, X))
-        for name in ("centered", "plain"):
-            cd = ContrastiveDivergenceRBM(
-                500, persistent=False, max_iter=1, centered=name == "centered"
-            )
-            seconds[name].append(timed_fit(cd, X))
-    theirs = np.array(seconds["scikit-learn"])
-    return {
-        "seconds": {name: float(np.median(values)) for name, values in seconds.items()},
-        "ratio": {
-            name: float(np.median(np.divide(seconds[name], theirs)))
-            for name in ("centered", "plain")
-        },
-        "runs": seconds,
-    }
+    FrankWolfeRBM(2, random_state=0).fit(X[:500]).log_partition(betas=3)
 
 
 def growth(name):
@@ -150,7 +120,7 @@ def corrective(name):
             N_UNITS,
             n_corrective_steps=steps,
             n_bias_steps=1 if steps else 10,
-            random_state=SELECTION_SEEDS[0],
+            random_state=SELECTION_SEED,
         )
         seconds = timed_fit(model, train)
         runs.append(
@@ -161,78 +131,6 @@ def corrective(name):
             }
         )
     return runs
-
-
-def grown_and_tuned(name, learning_rate, seed):
-    tune = ContrastiveDivergenceRBM(
-        learning_rate=learning_rate, max_iter=EPOCHS[name], random_state=seed
-    )
-    # a growth for its directions: what it reaches by itself does not matter
-    return FrankWolfeRBM(
-        N_UNITS,
-        n_corrective_steps=3,
-        n_gibbs_steps=2,
-        learning_rate=0.2,
-        fine_tune=tune,
-        fine_tune_norm=0.5,
-        random_state=seed,
-    )
-
-
-def from_random(train, learning_rate, seconds, seed):
-    """Persistent contrastive divergence that takes so many seconds."""
-    trial = ContrastiveDivergenceRBM(
-        N_UNITS, learning_rate=learning_rate, max_iter=3, random_state=seed
-    )
-    trial.fit(train)
-    one_epoch = float(np.diff(trial.history_["seconds"]).min())
-    return ContrastiveDivergenceRBM(
-        N_UNITS,
-        learning_rate=learning_rate,
-        max_iter=max(1, round(seconds / one_epoch)),
-        random_state=seed,
-    )
-
-
-def tuned(name):
-    """Frank-Wolfe then fine-tuning, and random weights, in the same wall time."""
-    train, validation, test = load(name)
-    chosen = choose_rates(name, train, validation)
-    runs = []
-    for seed in SEEDS:
-        grown = grown_and_tuned(name, chosen["frank_wolfe"], seed)
-        seconds = timed_fit(grown, train)
-        random = from_random(train, chosen["random"], seconds, seed)
-        random_seconds = timed_fit(random, train)
-        runs.append(
-            {
-                "seed": seed,
-                "frank_wolfe": {"seconds": seconds} | evaluate(grown, test),
-                "random": {"seconds": random_seconds, "epochs": random.max_iter}
-                | evaluate(random, test),
-            }
-        )
-    return {"learning_rates": chosen, "runs": runs}
-
-
-def choose_rates(name, train, validation):
-    """The learning rate of each that is best on the validation rows, over two seeds."""
-    scores = {"frank_wolfe": [], "random": []}
-    for rate in LEARNING_RATES:
-        values = {kind: [] for kind in scores}
-        for seed in SELECTION_SEEDS:
-            grown = grown_and_tuned(name, rate, seed)
-            seconds = timed_fit(grown, train)
-            values["frank_wolfe"].append(validate(grown, validation))
-            random = from_random(train, rate, seconds, seed).fit(train)
-            values["random"].append(validate(random, validation))
-        for kind, of_seeds in values.items():
-            scores[kind].append(of_seeds)
-    best = {
-        kind: LEARNING_RATES[int(np.argmax(np.mean(of_rates, axis=1)))]
-        for kind, of_rates in scores.items()
-    }
-    return best | {"validation": scores, "rates": LEARNING_RATES}
 
 
 def validate(model, X):
@@ -249,12 +147,6 @@ def spread(values):
 
 
 def print_tables(results):
-    if "epoch" in results:
-        part = results["epoch"]
-        print("CD-1 epoch, 10,000 x 784, 500 units, batch 100, float32:")
-        for name, value in part["seconds"].items():
-            ratio = part["ratio"].get(name, 1.0)
-            print(f"  {name:12} {value:.3f} s, ratio {ratio:.2f}")
     for key, part in results.items():
         if key.startswith("growth"):
             likelihoods = spread([run["log_likelihood"] for run in part])
@@ -276,20 +168,11 @@ def print_tables(results):
                     f"  {run['n_corrective_steps']:4} steps {run['validation']:10.2f} "
                     f"nats in {run['seconds']:.1f} s"
                 )
-        elif key.startswith("tuned"):
-            chosen = part["learning_rates"]
-            print(
-                f"{key}: learning rates {chosen['frank_wolfe']} and {chosen['random']}"
-            )
-            for kind in ("frank_wolfe", "random"):
-                likelihoods = [run[kind]["log_likelihood"] for run in part["runs"]]
-                seconds = [run[kind]["seconds"] for run in part["runs"]]
-                print(f"  {kind:12} {spread(likelihoods)} nats in {spread(seconds)} s")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ["epoch", "growth", "literal", "corrective", "tuned"]
+    parts = ["growth", "literal", "corrective"]
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument(
         "--data", nargs="+", choices=["mnist", "caltech"], default=["mnist", "caltech"]
@@ -308,14 +191,11 @@ def main():
             "processor": platform.machine(),
         }
     }
-    if "epoch" in arguments.parts:
-        results["epoch"] = epoch()
     for name in arguments.data:
         for part, function in [
             ("growth", growth),
             ("literal", literal),
             ("corrective", corrective),
-            ("tuned", tuned),
         ]:
             if part in arguments.parts:
                 results[f"{part}_{name}"] = function(name)

@@ -16,8 +16,8 @@ curves over the number of hidden units:
 
 The average test log-likelihood is estimated by annealed importance sampling from the
 base rates, 14,500 temperatures and 500 chains, with three standard errors. It errs on
-the side of flattery; the reverse run, from the model, errs to the other side. That takes
-three times as long, and is made for models of 500 and 700 units (`REVERSED`).
+the side of flattery; the reverse run, from the model, errs to the other side. It takes
+twice as long, and is made for some models of 500 and 700 units (`REVERSED`).
 
 All settings were chosen on the validation images (user guide, The paper's figures).
 The test images are read once for each number and decide nothing. A run that is killed
