@@ -163,7 +163,7 @@ def test_shapes_take_both_ways():
 def test_the_way_depends_on_the_share_that_is_on(ways, kind, density):
     states, matrix, values = factors(kind, (60, 20, 3), density)
     product(kind, states, values)
-    assert ways == ["_add_tables" if density >= 0.5 else "_add_rows"]
+    assert set(ways) == {"_add_tables" if density >= 0.5 else "_add_rows"}
     assert is_dense(matrix) == (density >= 0.5)
 
 

@@ -1338,3 +1338,17 @@ def test_levenberg_marquardt_moves_without_a_prior(form, strength):
         fit = fit_weights("lm", fit, data, precision, 0.3, form, 3, 1e-8, None)
     after = penalized_error(fit.linearization, fit.network, precision, 0.3)
     assert after < 0.5 * before
+
+
+@pytest.mark.parametrize("noise", [1e-300, 1e-12, 1e-3])
+def test_observations_that_depend_on_each_other_need_no_prior(noise):
+    """Without one, the noise falls below the rounding errors of J V J.T."""
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        JT = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 20)) * 10.0**seed
+        dual = Dual(np.ascontiguousarray(JT))
+        gamma, logdet = well_determined(dual, np.full(60, 1e6), noise)
+        assert np.isfinite(logdet) and np.isfinite(gamma).all()
+        # three combinations of parameters are seen, and those exactly
+        assert gamma.sum() < 20.0
+        assert np.isfinite(log_determinant(dual, np.full(60, 1e6), noise))

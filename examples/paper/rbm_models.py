@@ -47,7 +47,7 @@ SETTINGS = {
         "epochs_tuned": 70,
         "start": START,
         "growth": {},
-        "max_gap": 2.0,
+        "max_gap": 3.5,
     },
     "caltech": {
         "contrastive": {"learning_rate": 0.1, "weight_decay": 0.002, "max_iter": 80},
@@ -55,7 +55,7 @@ SETTINGS = {
         "epochs_tuned": 370,
         "start": START,
         "growth": {},
-        "max_gap": 10.0,
+        "max_gap": 40.0,
     },
 }
 

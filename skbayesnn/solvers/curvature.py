@@ -115,7 +115,10 @@ def _observation_covariance(curvature, variance, noise):
     """Cholesky factor of ``noise I + J V J.T``, the covariance of the observations."""
     scaled = curvature.JT * np.sqrt(variance)[:, None]
     matrix = scaled.T @ scaled
-    matrix[np.diag_indices_from(matrix)] += noise
+    diagonal = np.diag_indices_from(matrix)
+    # without a prior the noise falls below the rounding errors of the product
+    rounding = np.finfo(np.float64).eps * len(matrix)
+    matrix[diagonal] += noise + rounding * matrix[diagonal].max(initial=0.0)
     return _cholesky(matrix)
 
 
