@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 PIXELS = "pixels"
 # LogisticRegression's C
 STRENGTHS = (0.03, 0.1, 0.3, 1.0)
-METHODS = (models.GROWN, models.RANDOM, models.TUNED)
+METHODS = models.SHOWN
 
 
 def features_of(name, settings, method, size, seed, folder):
