@@ -118,8 +118,13 @@ def draw(results, arguments):
     panels = figure.subplots(1, len(arguments.data), squeeze=False)[0]
     for axes, name in zip(panels, arguments.data, strict=True):
         for k, method in enumerate(METHODS):
-            errors = [error_of(results, name, method, k) for k in arguments.sizes]
-            axes.plot(arguments.sizes, errors, f"C{k}o-", markersize=3, label=method)
+            errors = {
+                size: error_of(results, name, method, size)
+                for size in arguments.sizes
+                if results.rows(part_name(name, method, size))
+            }
+            style = {"color": f"C{k}", "marker": "o", "markersize": 3}
+            axes.plot(list(errors), list(errors.values()), **style, label=method)
         pixels = error_of(results, name, PIXELS, 0)
         axes.axhline(pixels, color="0.6", linestyle=":", label="binary pixels")
         axes.set(title=models.TITLES[name], xlabel="Number of hidden units")

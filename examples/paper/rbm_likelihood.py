@@ -192,16 +192,20 @@ def draw(results, arguments):
     panels = figure.subplots(1, len(arguments.data), squeeze=False)[0]
     for axes, name in zip(panels, arguments.data, strict=True):
         for k, method in enumerate(arguments.methods):
-            parts = [part_name(name, method, size) for size in arguments.sizes]
-            rows = [results.rows(f"{part} | ais")[0] for part in parts]
+            parts = {n: part_name(name, method, n) for n in arguments.sizes}
+            # what another run left out
+            parts = {
+                k: part for k, part in parts.items() if results.rows(f"{part} | ais")
+            }
+            rows = [results.rows(f"{part} | ais")[0] for part in parts.values()]
             mean, low, high = (
                 np.array([row[key] for row in rows])
                 for key in ("log_likelihood", "low", "high")
             )
             style = {"color": f"C{k}", "marker": "o", "markersize": 3}
             bars = [mean - low, high - mean]
-            axes.errorbar(arguments.sizes, mean, bars, **style, capsize=2, label=method)
-            for size, part in zip(arguments.sizes, parts, strict=True):
+            axes.errorbar(list(parts), mean, bars, **style, capsize=2, label=method)
+            for size, part in parts.items():
                 for row in results.rows(f"{part} | reverse_ais"):
                     axes.plot(size, row["log_likelihood"], f"C{k}x")
         stopped = results.choices.get(f"{name} | early stopping")
