@@ -486,7 +486,7 @@ def start_training(rbm, rows, n_chains, seed, chains=None):
 
     The persistent chains start at rows of ``chains``, or of the data.
     """
-    some = rows.take(slice(_MAX_OFFSET_ROWS))
+    some = rows.states(slice(_MAX_OFFSET_ROWS))
     hidden_offset = solver.hidden_means(rbm, some).mean(axis=0)
     n_states = len(rows) if chains is None else len(chains)
     index = np.random.default_rng((seed, 0xC4A1)).integers(n_states, size=n_chains)

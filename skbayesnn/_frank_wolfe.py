@@ -449,7 +449,7 @@ class FrankWolfeRBM(BaseRBM):
         return self._start_from(rbm, rows, seed)
 
     def _start_from(self, rbm, rows, seed):
-        means = solver.hidden_means(rbm, rows.take(slice(_MONITORED_ROWS)))
+        means = solver.hidden_means(rbm, rows.states(slice(_MONITORED_ROWS)))
         return growth.init(rbm, self.n_chains, rows.mean(), means.mean(axis=0), seed)
 
     def _settings(self):
@@ -580,8 +580,9 @@ class FrankWolfeRBM(BaseRBM):
         state = self._training
         rbm, chains = state.average, state.chains.states
         if self.fine_tune_norm is not None:
-            some = job.train.take(slice(_MONITORED_ROWS))
-            rbm = solver.shrink(rbm, self.fine_tune_norm, self.base_intercept_, some)
+            some, base = job.train.states(slice(_MONITORED_ROWS)), self.base_intercept_
+            with self._threads():
+                rbm = solver.shrink(rbm, self.fine_tune_norm, base, some)
             chains = None
         tuner = clone(self.fine_tune).set_params(binarize=self.binarize)
         if hasattr(self, "feature_names_in_"):
