@@ -9,7 +9,6 @@ validation images; it is then fitted to the training images alone. The five rand
 starts are represented by the one with the best validation likelihood, as in figure 1.
 """
 
-import argparse
 import time
 import warnings
 from pathlib import Path
@@ -53,24 +52,24 @@ def classify(name, settings, method, size, seed, folder):
             names = ("training_error", "validation_error", "test_error")
             best = dict(zip(names, errors, strict=True)) | {"C": strength}
     seconds = time.perf_counter() - start
-    return part_name(name, method, size), {"seed": seed, **best, "seconds": seconds}
-
-
-def part_name(name, method, size):
-    return f"{name} | {method} | {size}"
+    return models.part_name(name, method, size), {
+        "seed": seed,
+        **best,
+        "seconds": seconds,
+    }
 
 
 def best_seed(name, method, size, likelihoods):
     """The run that figure 1 shows."""
     if method != models.RANDOM:
         return 0
-    rows = likelihoods.rows(part_name(name, method, size))
-    if not rows:
+    row = models.best_row(likelihoods, name, method, size)
+    if row is None:
         raise SystemExit(
             f"Figure 1 has no runs of {method}, {size} units, on {name}: run "
             "rbm_likelihood.py with the same --models first."
         )
-    return max(rows, key=lambda row: row["validation"])["seed"]
+    return row["seed"]
 
 
 def run(results, arguments, likelihoods):
@@ -85,7 +84,7 @@ def run(results, arguments, likelihoods):
     calls = [
         call
         for call in calls
-        if results.missing(part_name(call[0], call[2], call[3]), [call[4]])
+        if results.missing(models.part_name(call[0], call[2], call[3]), [call[4]])
     ]
     calls.sort(key=lambda call: -call[3])
     for done, (part, row) in enumerate(
@@ -97,7 +96,7 @@ def run(results, arguments, likelihoods):
 
 
 def error_of(results, name, method, size):
-    return 100.0 * results.rows(part_name(name, method, size))[0]["test_error"]
+    return 100.0 * results.rows(models.part_name(name, method, size))[0]["test_error"]
 
 
 def print_table(results, arguments):
@@ -121,7 +120,7 @@ def draw(results, arguments):
             errors = {
                 size: error_of(results, name, method, size)
                 for size in arguments.sizes
-                if results.rows(part_name(name, method, size))
+                if results.rows(models.part_name(name, method, size))
             }
             style = {"color": f"C{k}", "marker": "o", "markersize": 3}
             axes.plot(list(errors), list(errors.values()), **style, label=method)
@@ -134,21 +133,12 @@ def draw(results, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = tuple(models.SETTINGS)
-    parser.add_argument("--data", nargs="+", choices=names, default=names)
-    parser.add_argument(
-        "--sizes", nargs="+", type=int, choices=models.SIZES, default=models.SIZES
-    )
-    parser.add_argument("--models", default="rbm_models", help="folder of the fits")
+    parser = models.make_parser(__doc__.splitlines()[0])
     parser.add_argument(
         "--likelihoods",
         required=True,
         help="JSON file of rbm_likelihood.py, which tells the best random starts",
     )
-    parser.add_argument("--output", help="file for the results as JSON")
-    parser.add_argument("--figures", help="folder for the figure")
-    parser.add_argument("--n-jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     likelihoods = Results.read(arguments.likelihoods)
     settings = {name: models.SETTINGS[name] for name in arguments.data}

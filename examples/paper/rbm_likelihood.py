@@ -27,7 +27,6 @@ goes on: finished models and results are kept, others go on from their last epoc
 unit. ``--data``, ``--sizes`` and ``--methods`` take parts of it.
 """
 
-import argparse
 import time
 from pathlib import Path
 
@@ -46,10 +45,6 @@ REVERSED = {
 }
 
 
-def part_name(name, method, size):
-    return f"{name} | {method} | {size}"
-
-
 def select(name, settings, method, sizes, seed, folder):
     """Fits, one after the other, and quick estimates of validation likelihoods."""
     rows = []
@@ -64,7 +59,7 @@ def select(name, settings, method, sizes, seed, folder):
                 model, models.load(name).validation.X, model.log_partition(**QUICK)
             ),
         }
-        rows.append((part_name(name, method, size), row))
+        rows.append((models.part_name(name, method, size), row))
     return rows
 
 
@@ -93,7 +88,7 @@ def evaluate(name, settings, method, size, seed, folder, kind):
         "effective_sample_size": estimate.effective_sample_size,
         "seconds": time.perf_counter() - start,
     }
-    return [(f"{part_name(name, method, size)} | {kind}", row)]
+    return [(f"{models.part_name(name, method, size)} | {kind}", row)]
 
 
 def stopped_size(name, settings, folder):
@@ -117,7 +112,7 @@ def fit_all(results, arguments):
                 missing = [
                     size
                     for size in arguments.sizes
-                    if results.missing(part_name(name, method, size), [seed])
+                    if results.missing(models.part_name(name, method, size), [seed])
                 ]
                 # a growth goes on from size to size; other fits stand alone
                 chains = [missing] if method == models.GROWN else zip(missing[::-1])
@@ -135,9 +130,9 @@ def evaluate_all(results, arguments):
     for name in arguments.data:
         for method in arguments.methods:
             for size in arguments.sizes:
-                seed = best_row(results, name, method, size)["seed"]
+                seed = models.best_row(results, name, method, size)["seed"]
                 for kind in ("ais", "reverse_ais"):
-                    part = f"{part_name(name, method, size)} | {kind}"
+                    part = f"{models.part_name(name, method, size)} | {kind}"
                     wanted = kind == "ais" or (method, size) in REVERSED
                     if wanted and results.missing(part, [seed]):
                         settings, folder = models.SETTINGS[name], arguments.models
@@ -158,11 +153,6 @@ def run(results, function, calls, n_jobs):
         print(f"{done} of {len(calls)}, about {minutes:.0f} min to go", flush=True)
 
 
-def best_row(results, name, method, size):
-    rows = results.rows(part_name(name, method, size))
-    return max(rows, key=lambda row: row["validation"])
-
-
 def print_table(results, arguments):
     for name in arguments.data:
         print(f"\n{name}: average test log-likelihood, nats (3 standard errors), and")
@@ -174,7 +164,7 @@ def print_table(results, arguments):
 
 
 def cell(results, name, method, size):
-    part = part_name(name, method, size)
+    part = models.part_name(name, method, size)
     row = results.rows(f"{part} | ais")[0]
     seconds = sum(row["fit_seconds"] for row in results.rows(part))
     reverse = results.rows(f"{part} | reverse_ais")
@@ -192,7 +182,7 @@ def draw(results, arguments):
     panels = figure.subplots(1, len(arguments.data), squeeze=False)[0]
     for axes, name in zip(panels, arguments.data, strict=True):
         for k, method in enumerate(arguments.methods):
-            parts = {n: part_name(name, method, n) for n in arguments.sizes}
+            parts = {n: models.part_name(name, method, n) for n in arguments.sizes}
             # what another run left out
             parts = {
                 k: part for k, part in parts.items() if results.rows(f"{part} | ais")
@@ -223,19 +213,10 @@ def draw(results, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = tuple(models.SETTINGS)
-    parser.add_argument("--data", nargs="+", choices=names, default=names)
-    parser.add_argument(
-        "--sizes", nargs="+", type=int, choices=models.SIZES, default=models.SIZES
-    )
+    parser = models.make_parser(__doc__.splitlines()[0])
     parser.add_argument(
         "--methods", nargs="+", choices=models.METHODS, default=models.SHOWN
     )
-    parser.add_argument("--models", default="rbm_models", help="folder for the fits")
-    parser.add_argument("--output", help="file for the results as JSON")
-    parser.add_argument("--figures", help="folder for the figure")
-    parser.add_argument("--n-jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     settings = {name: models.SETTINGS[name] for name in arguments.data}
     results = Results(arguments.output, __doc__, settings)

@@ -4,6 +4,7 @@ Each fit has a checkpoint file in a folder of its own: a run that was killed goe
 from its last unit or epoch, and one that is finished is read back.
 """
 
+import argparse
 import functools
 from pathlib import Path
 from typing import NamedTuple
@@ -143,3 +144,27 @@ def total_seconds(model):
     seconds = float(model.history_["seconds"][-1])
     tuned = getattr(model, "fine_tune_", None)
     return seconds + (0.0 if tuned is None else total_seconds(tuned))
+
+
+def part_name(name, method, size):
+    """Under which the results of a model are kept."""
+    return f"{name} | {method} | {size}"
+
+
+def best_row(likelihoods, name, method, size):
+    """Of the runs of figure 1, that with the best validation likelihood; or None."""
+    rows = likelihoods.rows(part_name(name, method, size))
+    return max(rows, key=lambda row: row["validation"], default=None)
+
+
+def make_parser(description):
+    """The options that both figures have."""
+    parser = argparse.ArgumentParser(description=description)
+    names = tuple(SETTINGS)
+    parser.add_argument("--data", nargs="+", choices=names, default=names)
+    parser.add_argument("--sizes", nargs="+", type=int, choices=SIZES, default=SIZES)
+    parser.add_argument("--models", default="rbm_models", help="folder of the fits")
+    parser.add_argument("--output", help="file for the results as JSON")
+    parser.add_argument("--figures", help="folder for the figure")
+    parser.add_argument("--n-jobs", type=int, default=2, help="processes")
+    return parser

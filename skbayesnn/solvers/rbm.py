@@ -284,25 +284,30 @@ def mean_visible(rbm, chains, n_steps, clamp=None):
     states of a fractional one are those of a proposal, and it has to be v.
     """
     total = np.zeros(chains.states.shape, dtype=np.float32)
-    standard, transposed = is_standard(rbm), by_feature(rbm)
-    for _ in range(n_steps):
-        if standard:
-            place = chains.seed, _DRAWS_PER_STEP * chains.step, chains.first_row
-            h = draw(product(chains.states, transposed), rbm.hidden, place)
-            means = product(h, rbm.weights)
-            kernels.mean_units(means, rbm.visible)
-            total += means
-        chains, _ = gibbs(rbm, chains, 1, clamp)
-        if not standard:
+    if not is_standard(rbm):
+        for _ in range(n_steps):
+            chains, _ = gibbs(rbm, chains, 1, clamp)
             total += chains.states
+        return total / np.float32(n_steps)
+    states, transposed = chains.states, by_feature(rbm)
+    for number in range(chains.step, chains.step + n_steps):
+        y = _down_from(rbm, transposed, states, chains, number)
+        states = _draw_visible(rbm, y, chains, number, clamp)
+        kernels.mean_units(y, rbm.visible)
+        total += y
     return total / np.float32(n_steps)
 
 
 def _gibbs_step(rbm, transposed, states, chains, number, clamp):
+    y = _down_from(rbm, transposed, states, chains, number)
+    return _draw_visible(rbm, y, chains, number, clamp), len(states)
+
+
+def _down_from(rbm, transposed, states, chains, number):
+    """Inputs of the visible units, by way of drawn hidden ones."""
     place = chains.seed, _DRAWS_PER_STEP * number, chains.first_row
     h = draw(product(states, transposed), rbm.hidden, place)
-    v = _draw_visible(rbm, product(h, rbm.weights), chains, number, clamp)
-    return v, len(states)
+    return product(h, rbm.weights)
 
 
 def _metropolis_step(rbm, transposed, states, chains, number, clamp):
