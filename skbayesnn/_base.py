@@ -75,7 +75,10 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 np.ones(n_outputs),
                 _farthest(Y),
             )
-        return Scaling(X.mean(axis=0), _spread(X), Y.mean(axis=0), _spread(Y))
+        x_scale, y_scale = _spread(X), _spread(Y)
+        checks.check_spread(x_scale, "X")
+        checks.check_spread(y_scale, "y")
+        return Scaling(X.mean(axis=0), x_scale, Y.mean(axis=0), y_scale)
 
     def _pose(self, X, Y, scaling, stages):
         """Check the parameters against the data, and scale the data."""

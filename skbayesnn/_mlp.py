@@ -220,7 +220,8 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
             y_numeric=True,
             ensure_min_samples=2,
         )
-        y = np.asarray(y, dtype=np.float64)
+        # after the conversion to numbers, which makes a NaN of None and of "nan"
+        y = checks.check_outputs(y, allow_nan=False)
         checks.check_magnitude(X, "X")
         checks.check_magnitude(y, "y")
         self._single_output = y.ndim == 1

@@ -427,7 +427,8 @@ class BaseRBM(
             filled = solver.mean_visible(rbm, chains, rest, held)
         else:
             filled = solver.gibbs(rbm, chains, rest, held)[0].states
-        result = rows.take(slice(None), self.components_.dtype)
+        # a copy: without a threshold the rows may be the caller's
+        result = np.array(rows.take(slice(None), self.components_.dtype))
         np.copyto(result, filled, where=missing, casting="same_kind")
         return result
 

@@ -14,6 +14,8 @@ from .solvers.network import Network, bias_mask, init_network, prune, split_laye
 # Cycles of the horizons before the last: a start for the next is all they owe.
 FIRST_STAGE_CYCLES = 15
 STAGE_CYCLES = 5
+# After so many halvings the initial weights are below the rounding errors of the data.
+MAX_HALVINGS = 100
 
 
 class Start(NamedTuple):
@@ -141,9 +143,14 @@ def _within_range(network, data):
     Later stages that diverge leave the model of the one before; the first has none.
     """
     data = data.select_inputs(network.units[0])
-    while not np.isfinite(data.squared_errors(network)).all():
+    for _ in range(MAX_HALVINGS):
+        if np.isfinite(data.squared_errors(network)).all():
+            return network
         network = network._replace(theta=0.5 * network.theta)
-    return network
+    raise ValueError(
+        "The errors of a network without weights are not finite: X or y hold values "
+        "too large or too small for a least-squares fit. Rescale them."
+    )
 
 
 def _cycles(problem, number, network, prior, noise, rng):

@@ -75,6 +75,8 @@ def _above(rows, threshold):
 
 def check_rows(estimator, X, *, reset, allow_nan=False):
     """Validate ``X``, of any dtype and dense or CSR, and wrap it as `Rows`."""
+    if sp.issparse(X):
+        X = _check_sparse(X)
     X = validate_data(
         estimator,
         X,
@@ -85,6 +87,29 @@ def check_rows(estimator, X, *, reset, allow_nan=False):
     )
     _check_range(X, estimator.binarize)
     return Rows(X, estimator.binarize)
+
+
+def _check_sparse(X):
+    """The matrix, each place at most once; refused if an index lies outside it.
+
+    SciPy checks no index when it converts, slices or adds: one out of range reads or
+    writes memory of others.
+    """
+    try:
+        if X.format == "coo":
+            # its constructor checks
+            X = type(X)((X.data, X.coords), shape=X.shape)
+        elif X.format in ("csr", "csc", "bsr"):
+            X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(
+            f"X must be a valid sparse matrix; SciPy found: {error}. Build it anew, "
+            "from scipy.sparse.coo_matrix for example."
+        ) from error
+    if not getattr(X, "has_canonical_format", True):
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def result_dtype(X):

@@ -35,6 +35,7 @@ __all__ = [
     "check_reg_lambda",
     "check_session_lengths",
     "check_sessions",
+    "check_spread",
     "fit_context",
     "one_blas_thread",
     "own",
@@ -53,6 +54,8 @@ _NOT_THE_CALLER = tuple(
 
 # The squares of larger numbers, summed over a long record, leave double precision.
 MAX_MAGNITUDE = 1e100
+# The squares of smaller standard deviations underflow.
+MIN_SPREAD = 1e-150
 
 MODEL_CONSTRAINTS = {
     "hidden_layer_sizes": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -194,13 +197,24 @@ def check_magnitude(array, name):
         )
 
 
-def check_outputs(y, name="y"):
-    """Measured outputs (n,) or (n, n_outputs) as float64, NaN allowed."""
+def check_spread(spread, name):
+    """Refuse columns whose standard deviation (n_columns,) cannot be squared."""
+    small = np.flatnonzero(spread < MIN_SPREAD)
+    if len(small):
+        raise ValueError(
+            f"{name} varies too little for a least-squares fit: found a standard "
+            f"deviation of {spread[small[0]]:.3g} in column {small[0]}, expected at "
+            f"least {MIN_SPREAD:.0e}. Rescale {name}."
+        )
+
+
+def check_outputs(y, name="y", *, allow_nan=True):
+    """Measured outputs (n,) or (n, n_outputs) as float64, NaN for missing values."""
     return check_array(
         y,
         dtype=np.float64,
         ensure_2d=False,
-        ensure_all_finite="allow-nan",
+        ensure_all_finite="allow-nan" if allow_nan else True,
         input_name=name,
     )
 

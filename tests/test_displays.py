@@ -374,6 +374,32 @@ def test_lag_relevance_wraps_and_survives_full_pruning():
     display.figure_.canvas.draw()
 
 
+@pytest.mark.parametrize("n_signals", [3, 4, 9])
+@pytest.mark.parametrize("given", ["nothing", "one of two axes"])
+def test_lag_relevance_has_room_for_many_signals(n_signals, given):
+    """No layout warning, which is an error here, and no title outside the figure."""
+    model = Network([])
+    names = [f"position of valve number {k}, in percent" for k in range(n_signals)]
+    model.lag_relevance_ = {
+        f"{name}(t-{lag})": float(lag % 2) for name in names for lag in range(1, 11)
+    }
+    ax = None
+    if given != "nothing":
+        _, (_, ax) = plt.subplots(1, 2, layout="constrained")
+    display = LagRelevanceDisplay.from_estimator(model, ax=ax)
+    display.figure_.canvas.draw()
+    whole = display.figure_.bbox
+    for panel in filter(None, display.axes_.flat):
+        assert panel.bbox.width > 100 and panel.bbox.height > 100
+        for text in [panel.title, panel.xaxis.label, panel.yaxis.label]:
+            box = text.get_window_extent()
+            assert box.x0 >= whole.x0 - 1 and box.x1 <= whole.x1 + 1
+    if ax is not None:
+        assert [bars.get_label() for bars in ax.containers] == [
+            f"{name} (5 of 10 pruned: ×)" for name in names
+        ]
+
+
 def test_a_static_model_has_no_lags():
     with pytest.raises(ValueError, match="Network has no lag_relevance_"):
         LagRelevanceDisplay.from_estimator(Network([np.ones((2, 1), dtype=bool)]))
@@ -499,7 +525,10 @@ def test_given_axes(double, make):
     inside = make(double, axes[1])
     assert inside.figure_ is figure and inside.ax_ is inside.axes_.flat[0]
     assert all(panel.figure is figure for panel in inside.axes_.flat)
-    assert not axes[1].axison and axes[0].axison
+    assert axes[0].axison
+    # the signals of the lags stand side by side in it, the other displays divide it
+    divided = not isinstance(inside, LagRelevanceDisplay)
+    assert axes[1].axison != divided
     figure, axes = plt.subplots(n_panels, 1)
     into = make(double, axes)
     assert into.figure_ is figure
@@ -508,8 +537,12 @@ def test_given_axes(double, make):
     wrong = plt.figure().subplots(n_panels + 1, 1)
     with pytest.raises(ValueError, match=f"hold {n_panels} of them"):
         make(double, wrong)
-    with pytest.raises(ValueError, match="ax must be part of a grid"):
-        make(double, plt.figure().add_axes((0.1, 0.1, 0.8, 0.8)))
+    alone = plt.figure().add_axes((0.1, 0.1, 0.8, 0.8))
+    if divided:
+        with pytest.raises(ValueError, match="ax must be part of a grid"):
+            make(double, alone)
+    else:
+        assert make(double, alone).ax_ is alone
 
 
 @every_display

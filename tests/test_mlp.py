@@ -415,3 +415,33 @@ def test_verbose_prints_a_line_a_cycle(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == model.n_cycles_
     assert lines[0].startswith("cycle 1: objective")
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([1.0, None, 2.0, 3.0] * 5, dtype=object),
+        np.array(["1.0", "nan", "2.0", "3.0"] * 5),
+        np.array([[1.0, 0.0], [None, 1.0], [2.0, 0.5], [3.0, 0.0]] * 5, dtype=object),
+    ],
+    ids=["None", "text", "two outputs"],
+)
+def test_missing_targets_are_refused(y):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        SparseBayesMLPRegressor(3).fit(X, y)
+
+
+@pytest.mark.parametrize("scaled", ["X", "y"])
+def test_scales_that_underflow_are_refused(scaled):
+    rng = np.random.default_rng(0)
+    data = {"X": rng.normal(size=(20, 2)), "y": rng.normal(size=20)}
+    data[scaled] = data[scaled] * 1e-170
+    with pytest.raises(ValueError, match=f"{scaled} varies too little .* Rescale"):
+        SparseBayesMLPRegressor(3).fit(**data)
+    # the smallest that can be squared
+    data[scaled] = data[scaled] * 1e30
+    model = SparseBayesMLPRegressor(3, max_cycles=3)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(**data)
+    assert np.isfinite(model.log_marginal_likelihood_)

@@ -653,6 +653,19 @@ def test_impute_keeps_probabilities():
         model.impute([[2.0, np.nan, 0.0, 0.0, 0.0, 0.0]])
 
 
+@pytest.mark.parametrize("strategy", ["mean", "sample"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_impute_leaves_its_argument_alone(strategy, dtype):
+    X = np.where(toy_data(), 0.9, 0.2).astype(dtype)
+    model = small(ContrastiveDivergenceRBM, binarize=None).fit(X)
+    missing = X[:5].copy()
+    missing[:, 2] = np.nan
+    missing.flags.writeable = False
+    filled = model.impute(missing, strategy=strategy, n_steps=10)
+    assert filled.dtype == dtype and np.isfinite(filled).all()
+    assert np.isnan(missing[:, 2]).all()
+
+
 def test_nan_is_for_impute_only(fitted):
     X = toy_data(5).astype(float)
     X[0, 0] = np.nan

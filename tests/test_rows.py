@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from skbayesnn._rows import Rows
+from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn._rows import Rows, check_rows
 from skbayesnn.solvers.rbm import BLOCK_ROWS
 
 VALUES = np.random.default_rng(0).integers(0, 256, (50, 7))
@@ -85,3 +86,36 @@ def test_blocks():
     assert [len(block) for block in blocks] == [BLOCK_ROWS, BLOCK_ROWS, 5]
     assert_array_equal(np.concatenate(blocks), X)
     assert_array_equal(Rows(X, 0.5).mean(), X.mean(axis=0))
+
+
+def out_of_range(kind):
+    """A matrix with an index outside of it, as a faulty file may have."""
+    X = sp.csr_matrix(np.eye(6))
+    X.indices[2] = 10**6
+    if kind == "CSC":
+        X = sp.csc_matrix(np.eye(6))
+        X.indices[2] = 10**6
+    elif kind == "COO":
+        X = sp.coo_matrix(np.eye(6))
+        X.row[2] = 10**6
+    elif kind == "negative":
+        X.indices[2] = -7
+    elif kind == "too long":
+        X.indices[2] = 2
+        X.indptr[-1] = 1000
+    return X
+
+
+@pytest.mark.parametrize("kind", ["CSR", "CSC", "COO", "negative", "too long"])
+def test_sparse_matrices_are_checked(kind):
+    with pytest.raises(ValueError, match="X must be a valid sparse matrix"):
+        ContrastiveDivergenceRBM(2, max_iter=1).fit(out_of_range(kind))
+
+
+def test_duplicates_are_summed_on_a_copy():
+    indices, indptr = np.array([1, 1, 0, 2]), np.array([0, 2, 4])
+    X = sp.csr_array((np.array([0.4, 0.4, 1.0, 0.0]), indices, indptr), shape=(2, 3))
+    rows = check_rows(ContrastiveDivergenceRBM(), X, reset=True)
+    assert_array_equal(rows.states(slice(None)), [[0, 1, 0], [1, 0, 0]])
+    assert_array_equal(X.indices, indices)
+    assert_array_equal(X.data, [0.4, 0.4, 1.0, 0.0])

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import LinAlgError
 from sklearn.linear_model import Lasso
 
+from skbayesnn import _restarts
 from skbayesnn.kernels import mlp
 from skbayesnn.solvers import data as data_module
 from skbayesnn.solvers import evidence, sparse_bayes
@@ -1352,3 +1353,11 @@ def test_observations_that_depend_on_each_other_need_no_prior(noise):
         # three combinations of parameters are seen, and those exactly
         assert gamma.sum() < 20.0
         assert np.isfinite(log_determinant(dual, np.full(60, 1e6), noise))
+
+
+def test_a_start_that_cannot_be_scaled_down_is_an_error():
+    """Errors that no network makes finite end the search for a start."""
+    network = init_network((2, 3, 1), "tanh", np.random.default_rng(0))
+    data = Data(np.ones((2, 5)), np.full((1, 5), np.nan), np.ones(1))
+    with pytest.raises(ValueError, match="network without weights are not finite"):
+        _restarts._within_range(network, data)

@@ -1,6 +1,8 @@
 """Products that several threads share: every column once, and the same result."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -120,3 +122,15 @@ def test_fits_do_not_depend_on_n_jobs(eager, model):
     first = model.set_params(n_jobs=1).fit(X).components_.copy()
     for n_jobs in (2, 3):
         assert_array_equal(model.set_params(n_jobs=n_jobs).fit(X).components_, first)
+
+
+def test_the_package_is_imported_where_nothing_forks():
+    """As on Windows; whatever else a system may lack is looked up inside functions."""
+    script = """
+import os
+for name in ("fork", "forkpty", "register_at_fork", "sched_getaffinity"):
+    if hasattr(os, name):
+        delattr(os, name)
+import skbayesnn, skbayesnn.datasets, skbayesnn.displays, skbayesnn.metrics
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,6 +1,7 @@
 """How much each lag of each signal matters to a lagged model."""
 
 import re
+import textwrap
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -9,10 +10,14 @@ from ._figure import CYCLE, INK, MUTED, check_matplotlib, make_wrapped_panels, t
 from ._records import final_model
 
 NAME = re.compile(r"(?P<signal>.*)\(t(?:-(?P<lag>\d+))?\)", re.DOTALL)
+# Characters of a title that fit above one panel of a new figure.
+TITLE_WIDTH = 32
+# Width of all bars at one lag.
+BAR_WIDTH = 0.8
 
 
 class LagRelevanceDisplay:
-    """Relevance of the lagged regressors, one panel a signal.
+    """Relevance of the lagged regressors, with a panel or a colour for each signal.
 
     Use :meth:`from_estimator` to make one.
 
@@ -34,7 +39,8 @@ class LagRelevanceDisplay:
     figure_ : matplotlib Figure
         Figure with the picture, set by ``plot``.
     axes_ : ndarray of matplotlib Axes, shape (n_rows, n_columns)
-        A panel a signal, row after row; None beyond the last.
+        One panel per signal, row after row; None beyond the last. With one given Axes,
+        that one alone, shape (1, 1).
     ax_ : matplotlib Axes
         The first of them.
 
@@ -110,13 +116,14 @@ class LagRelevanceDisplay:
         return self.relevance == 0.0
 
     def plot(self, ax=None):
-        """Draw a panel of bars for each signal; a cross is a pruned lag.
+        """Draw bars for each signal; a cross is a pruned lag.
 
         Parameters
         ----------
         ax : matplotlib Axes or array of Axes, default=None
-            One Axes is divided, an array with as many as there are signals is drawn
-            into, None makes a new figure.
+            None makes a new figure with one panel per signal, and an array with as many
+            axes as there are signals is drawn into. In one Axes the signals stand side
+            by side at each lag, in different colours.
 
         Returns
         -------
@@ -131,32 +138,62 @@ class LagRelevanceDisplay:
             Without matplotlib.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        names = self.signal_names
-        self.figure_, self.axes_, (panels,) = make_wrapped_panels(
-            ax, 1, len(names), (2.7, 2.5)
-        )
+        if ax is not None and np.ndim(ax) == 0:
+            self.figure_, self.axes_ = ax.figure, np.array([[ax]], dtype=object)
+            self._draw_together(ax)
+        else:
+            self._draw_panels(ax)
         self.ax_ = self.axes_[0, 0]
-        for k, (panel, name) in enumerate(zip(panels, names, strict=True)):
-            self._draw_signal(panel, name, CYCLE[k % len(CYCLE)])
-            if k % self.axes_.shape[1] == 0:
-                panel.set_ylabel("relevance")
-        tidy(panels)
         return self
 
-    def _draw_signal(self, panel, name, color):
-        of_signal = np.array([signal == name for signal in self.signals])
+    def _draw_panels(self, ax):
+        names = self.signal_names
+        self.figure_, self.axes_, (panels,) = make_wrapped_panels(
+            ax, 1, len(names), (2.7, 2.6)
+        )
+        for k, (panel, name) in enumerate(zip(panels, names, strict=True)):
+            self._draw_signal(panel, name, CYCLE[k % len(CYCLE)])
+            title = textwrap.fill(name, TITLE_WIDTH)
+            panel.set_title(f"{title}\n{self._count_pruned(name)}", fontsize=10)
+            self._label(panel)
+            if k % self.axes_.shape[1]:
+                panel.set_ylabel("")
+
+    def _draw_together(self, panel):
+        """All signals in one panel: room for one each may be missing there."""
+        names = self.signal_names
+        width = BAR_WIDTH / len(names)
+        for k, name in enumerate(names):
+            place = (k - 0.5 * (len(names) - 1)) * width
+            self._draw_signal(panel, name, CYCLE[k % len(CYCLE)], place, width)
+            bars = panel.containers[-1]
+            bars.set_label(f"{name} ({self._count_pruned(name)})")
+        panel.legend(handles=panel.containers, fontsize=8, frameon=False)
+        self._label(panel)
+
+    def _draw_signal(self, panel, name, color, place=0.0, width=BAR_WIDTH):
+        of_signal = self._is_of(name)
         kept, pruned = of_signal & ~self.pruned, of_signal & self.pruned
-        panel.bar(self.lags[kept], self.relevance[kept], width=0.7, color=color)
+        panel.bar(self.lags[kept] + place, self.relevance[kept], width, color=color)
         panel.plot(
-            self.lags[pruned],
+            self.lags[pruned] + place,
             np.zeros(pruned.sum()),
             "x",
-            color=INK,
-            markersize=7,
+            color=INK if width == BAR_WIDTH else color,
+            markersize=7 if width == BAR_WIDTH else 5,
             markeredgewidth=1.6,
             clip_on=False,
             zorder=3,
         )
+
+    def _is_of(self, name):
+        return np.array([signal == name for signal in self.signals])
+
+    def _count_pruned(self, name):
+        of_signal = self._is_of(name)
+        return f"{(of_signal & self.pruned).sum()} of {of_signal.sum()} pruned: ×"
+
+    def _label(self, panel):
         panel.axhline(0.0, color=MUTED, linewidth=0.8)
         # one scale for all: panels are there to be compared
         largest = np.nanmax(self.relevance, initial=0.0)
@@ -164,5 +201,5 @@ class LagRelevanceDisplay:
         panel.set_xlim(self.lags.min() - 0.7, self.lags.max() + 0.7)
         panel.xaxis.get_major_locator().set_params(integer=True)
         panel.set_xlabel("lag (rows)")
-        note = f"  ({pruned.sum()} of {of_signal.sum()} pruned: ×)" * bool(pruned.any())
-        panel.set_title(name + note, fontsize=10)
+        panel.set_ylabel("relevance")
+        tidy(panel)

@@ -16,8 +16,9 @@ _MIN_WORK = 20_000_000
 
 _number = ContextVar("number of threads", default=1)
 _pools = {}
-# a child process has no threads but the one that made it
-os.register_at_fork(after_in_child=_pools.clear)
+# a child process has no threads but the one that made it; Windows cannot fork
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)
 
 
 @contextmanager
