@@ -18,11 +18,7 @@ from sklearn.neural_network import BernoulliRBM
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from skbayesnn import (
-    ContrastiveDivergenceRBM,
-    FrankWolfeRBM,
-    SparseBayesNARXRegressor,
-)
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
 from skbayesnn.metrics import simulation_rmse
 

@@ -1,11 +1,11 @@
 """Neural networks that find their own size, with the interface of scikit-learn."""
 
-from ._contrastive import ContrastiveDivergenceRBM
-from ._frank_wolfe import FrankWolfeRBM
-from ._mlp import SparseBayesMLPRegressor
-from ._narx import SparseBayesNARXRegressor
-from ._narx_cv import SparseBayesNARXRegressorCV
-from ._streaming import SimulationState, StreamingPredictor
+from .rbm.contrastive_divergence import ContrastiveDivergenceRBM
+from .rbm.frank_wolfe import FrankWolfeRBM
+from .sparse_bayes.mlp import SparseBayesMLPRegressor
+from .sparse_bayes.narx import SparseBayesNARXRegressor
+from .sparse_bayes.narx_cv import SparseBayesNARXRegressorCV
+from .sparse_bayes.prediction.streaming import SimulationState, StreamingPredictor
 
 __version__ = "0.1.0"
 

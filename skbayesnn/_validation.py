@@ -1,189 +1,28 @@
-"""Checks of parameters and data, and every private import from scikit-learn."""
+"""Checks of data that know no model: what is refused, with a message that helps."""
 
-import functools
-import os
-import sys
-import warnings
-from numbers import Integral, Real
+from numbers import Integral
 
-import joblib
 import numpy as np
-import sklearn
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import check_array, validate_data
 
-from .solvers.evidence import GROUPS
-from .solvers.network import ACTIVATIONS
-
 __all__ = [
-    "GROUPS",
-    "FitInterrupted",
-    "HasMethods",
-    "Integral",
-    "Interval",
-    "Real",
-    "StrOptions",
     "check_any_value",
-    "check_groups",
-    "check_hidden_layer_sizes",
+    "check_count",
     "check_lengths",
     "check_magnitude",
-    "check_noise_variance",
     "check_outputs",
-    "check_reg_lambda",
-    "check_session_lengths",
     "check_sessions",
+    "check_sparse",
     "check_spread",
-    "fit_context",
-    "one_blas_thread",
     "own",
-    "restore_on_failure",
+    "session_starts",
     "validate_data",
-    "warn_caller",
 ]
-
-fit_context = _fit_context
-
-# A warning is about the line that called into one of these folders.
-_NOT_THE_CALLER = tuple(
-    os.path.dirname(os.path.abspath(file)) + os.sep
-    for file in (__file__, sklearn.__file__, joblib.__file__)
-)
 
 # The squares of larger numbers, summed over a long record, leave double precision.
 MAX_MAGNITUDE = 1e100
 # The squares of smaller standard deviations underflow.
 MIN_SPREAD = 1e-150
-
-MODEL_CONSTRAINTS = {
-    "hidden_layer_sizes": [Interval(Integral, 1, None, closed="left"), "array-like"],
-    "activation": [StrOptions(set(ACTIVATIONS))],
-    "groups": [StrOptions(set(GROUPS)), list, tuple],
-    "reg_lambda": [Interval(Real, 0, None, closed="left"), "array-like"],
-    "kappa_variance": [Interval(Real, 0, None, closed="left")],
-    "kappa_weight": [Interval(Real, 0, None, closed="left")],
-    "reweight": ["boolean"],
-    "noise_variance": [
-        StrOptions({"auto"}),
-        Interval(Real, 0, None, closed="neither"),
-        "array-like",
-    ],
-    "curvature": [StrOptions({"auto", "full", "diag"})],
-    "solver": [StrOptions({"lm", "lbfgs", "adam"})],
-    "max_cycles": [Interval(Integral, 1, None, closed="left")],
-    "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "normalize": ["boolean"],
-    "n_restarts": [Interval(Integral, 1, None, closed="left")],
-    "n_jobs": [Integral, None],
-    "warm_start": ["boolean"],
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
-}
-
-
-class FitInterrupted(KeyboardInterrupt):
-    """Ctrl-C after a usable model has been stored (``warm_start=True``)."""
-
-
-def restore_on_failure(fit):
-    """Leave the estimator as it was when its refit fails or is interrupted."""
-
-    @functools.wraps(fit)
-    def wrapper(self, *args, **kwargs):
-        before = dict(self.__dict__)
-        try:
-            return fit(self, *args, **kwargs)
-        except FitInterrupted:
-            raise
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    return wrapper
-
-
-def one_blas_thread():
-    """A context with one BLAS thread.
-
-    The matrices of a fit are small, where a second thread costs more than it brings
-    (measured: four times slower with two), and one thread makes the rounding, so the
-    result, independent of ``n_jobs``.
-    """
-    return _get_threadpool_controller().limit(limits=1, user_api="blas")
-
-
-def warn_caller(message, category):
-    """Warn of a line of the user's, however deep in this package the cause is.
-
-    Methods are wrapped, by scikit-learn as well, and not all equally often: no number
-    of levels is right for all of them.
-    """
-    level, frame = 1, sys._getframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
-
-
-def check_hidden_layer_sizes(hidden_layer_sizes):
-    """A tuple of widths."""
-    sizes = np.atleast_1d(np.asarray(hidden_layer_sizes))
-    integral = sizes.size == 0 or np.issubdtype(sizes.dtype, np.integer)
-    if sizes.ndim != 1 or not integral or (sizes.size and sizes.min() < 1):
-        raise ValueError(
-            "hidden_layer_sizes must be a positive integer or a sequence of positive "
-            f"integers, one a hidden layer; got {hidden_layer_sizes!r}."
-        )
-    return tuple(int(size) for size in sizes)
-
-
-def check_groups(groups):
-    """A tuple of distinct group kinds."""
-    kinds = (groups,) if isinstance(groups, str) else tuple(groups)
-    unknown = [kind for kind in kinds if kind not in GROUPS]
-    if unknown or not kinds or len(set(kinds)) < len(kinds):
-        raise ValueError(
-            f"groups must be one of {GROUPS} or a sequence of distinct ones; "
-            f"got {groups!r}."
-        )
-    return kinds
-
-
-def check_reg_lambda(reg_lambda, n_layers, skip=False):
-    """Strengths as an array, one a weight layer and one for the skip connection."""
-    n_layers = n_layers + skip
-    strengths = np.asarray(reg_lambda, dtype=np.float64)
-    if strengths.ndim > 1 or (strengths.ndim == 1 and len(strengths) != n_layers):
-        raise ValueError(
-            f"reg_lambda must be a number or one number a weight layer ({n_layers} "
-            f"here: the hidden layers, the output{', the skip' if skip else ''}); got "
-            f"{reg_lambda!r}."
-        )
-    if not np.isfinite(strengths).all() or (strengths < 0).any():
-        raise ValueError(
-            f"reg_lambda must be finite and not negative; got {reg_lambda!r}."
-        )
-    return np.broadcast_to(strengths, (n_layers,)).copy()
-
-
-def check_noise_variance(noise_variance, n_outputs):
-    """Noise variances (n_outputs,) in squared units of y, or "auto"."""
-    if isinstance(noise_variance, str):
-        return noise_variance
-    noise = np.asarray(noise_variance, dtype=np.float64)
-    if noise.ndim > 1 or (noise.ndim == 1 and len(noise) != n_outputs):
-        raise ValueError(
-            "noise_variance must be 'auto', a number, or one number an output "
-            f"({n_outputs} here); got {noise_variance!r}."
-        )
-    if not np.isfinite(noise).all() or (noise <= 0).any():
-        raise ValueError(
-            f"noise_variance must be finite and positive; got {noise_variance!r}."
-        )
-    return np.broadcast_to(noise, (n_outputs,)).copy()
 
 
 def check_magnitude(array, name):
@@ -259,19 +98,44 @@ def check_sessions(sessions, n_rows):
     return sessions
 
 
-def check_session_lengths(starts, max_lag):
-    """Refuse sessions in which not even one row can be predicted."""
-    lengths = np.diff(starts)
-    shortest = int(lengths.min())
-    if shortest > max_lag:
-        return
-    if len(lengths) == 1:
+def session_starts(sessions, n_rows):
+    """First row of every session, and the end: shape (n_sessions + 1,).
+
+    A session is a run of rows with the same id.
+    """
+    if sessions is None:
+        return np.array([0, n_rows])
+    changes = np.flatnonzero(sessions[1:] != sessions[:-1]) + 1
+    return np.concatenate([[0], changes, [n_rows]])
+
+
+def check_count(value, name, least):
+    """An integer argument of at least so much."""
+    if not isinstance(value, Integral) or value < least:
         raise ValueError(
-            f"X and y must have more rows than the longest lag, {max_lag}; found "
-            f"n_samples={shortest}. Shorten input_lags and output_lags."
+            f"{name} must be an integer of at least {least}; got {value!r}."
         )
-    raise ValueError(
-        f"sessions must be longer than the longest lag, {max_lag}; session number "
-        f"{int(lengths.argmin())} has {shortest} rows. Leave it out, or shorten "
-        "input_lags and output_lags."
-    )
+    return int(value)
+
+
+def check_sparse(X):
+    """The matrix, each place at most once; refused if an index lies outside it.
+
+    SciPy checks no index when it converts, slices or adds: one out of range reads or
+    writes memory of others.
+    """
+    try:
+        if X.format == "coo":
+            # its constructor checks
+            X = type(X)((X.data, X.coords), shape=X.shape)
+        elif X.format in ("csr", "csc", "bsr"):
+            X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(
+            f"X must be a valid sparse matrix; SciPy found: {error}. Build it anew, "
+            "from scipy.sparse.coo_matrix for example."
+        ) from error
+    if not getattr(X, "has_canonical_format", True):
+        X = X.copy()
+        X.sum_duplicates()
+    return X

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from skbayesnn.solvers import sparse_bayes
+from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
 
 # before anything imports matplotlib
 os.environ["MPLBACKEND"] = "Agg"

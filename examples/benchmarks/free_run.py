@@ -227,7 +227,7 @@ def floor():
     The floor counts the multiplications and additions alone, at the speed of a large
     matrix product on one thread in the same run.
     """
-    from skbayesnn.solvers import sparse_bayes
+    from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
 
     n_rows, n_lags, n_hidden = 1000, 10, 10
     problem, state = _stationary_state(n_rows, n_lags, n_hidden)
@@ -266,7 +266,7 @@ def floor():
 
 def _stationary_state(n_rows, n_lags, n_hidden):
     """A fit in its last stage, caught before it prunes anything."""
-    from skbayesnn import _restarts as restarts
+    from skbayesnn.sparse_bayes.learning import restarts
 
     tanks = fetch_cascaded_tanks()
     caught = {}

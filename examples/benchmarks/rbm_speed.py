@@ -42,8 +42,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.datasets import fetch_mnist
-from skbayesnn.solvers import frank_wolfe as fw
-from skbayesnn.solvers import threads
+from skbayesnn.rbm import threads
+from skbayesnn.rbm.learning import unit_search as fw
 
 N_FEATURES = 784
 SHARE_OF_ONES = 0.13

@@ -29,29 +29,33 @@ import numpy as np
 from scipy.stats import norm
 
 from skbayesnn import SparseBayesNARXRegressor
-from skbayesnn._posterior import FittedNetwork, Scaling
-from skbayesnn._simulation import make_recursion
+from skbayesnn._numba import kernel
 from skbayesnn.datasets import fetch_cascaded_tanks
-from skbayesnn.kernels import draws as draw_kernels
-from skbayesnn.kernels import mlp
-from skbayesnn.kernels._jit import kernel
 from skbayesnn.metrics import (
     crps_gaussian,
     crps_samples,
     interval_coverage,
     simulation_rmse,
 )
-from skbayesnn.solvers.curvature import (
+from skbayesnn.sparse_bayes.kernels import layers as mlp
+from skbayesnn.sparse_bayes.kernels import sampled_runs as draw_kernels
+from skbayesnn.sparse_bayes.learning.curvature import (
     Diagonal,
     Full,
     diagonal_of,
     linearize,
     posterior_covariance,
 )
-from skbayesnn.solvers.data import Data
-from skbayesnn.solvers.evidence import parameter_variance
-from skbayesnn.solvers.network import init_network
-from skbayesnn.solvers.weights import WeightFit, fit_weights, initial_memory
+from skbayesnn.sparse_bayes.learning.prior import parameter_variance
+from skbayesnn.sparse_bayes.learning.weights import (
+    WeightFit,
+    fit_weights,
+    initial_memory,
+)
+from skbayesnn.sparse_bayes.network import init_network
+from skbayesnn.sparse_bayes.prediction.forecast import make_recursion
+from skbayesnn.sparse_bayes.prediction.posterior import FittedNetwork, Scaling
+from skbayesnn.sparse_bayes.records.residuals import Data
 
 LEVELS = (0.5, 0.9, 0.95)
 N_DRAWS = 999
@@ -492,7 +496,7 @@ def paths_of(model, network, thetas, u, y, n_init, rng):
 
 
 def regressors_of(model, u, y):
-    from skbayesnn._lags import build_lag_matrix
+    from skbayesnn.sparse_bayes.records.lags import build_lag_matrix
 
     rows = np.arange(model.max_lag_, len(y))
     return build_lag_matrix(u, y[:, None], model._lags, rows)

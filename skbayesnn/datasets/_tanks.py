@@ -6,8 +6,8 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state, check_scalar
 
-from ..kernels.tanks import TankConstants, simulate_tanks
 from ._bunch import build_bunch
+from ._tank_kernels import TankConstants, simulate_tanks
 
 # Chosen so that range, spread and saturated stretches of the output resemble those of
 # the measured benchmark. The rim of the lower tank lies above the range of the sensor,

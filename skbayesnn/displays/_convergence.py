@@ -3,7 +3,7 @@
 import numpy as np
 
 from ._figure import BLUE, CYCLE, check_matplotlib, make_panels, tidy
-from ._records import members
+from ._predictions import members
 
 
 class ConvergenceDisplay:

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._figure import CYCLE, INK, MUTED, check_matplotlib, make_wrapped_panels, tidy
-from ._records import final_model
+from ._predictions import final_model
 
 NAME = re.compile(r"(?P<signal>.*)\(t(?:-(?P<lag>\d+))?\)", re.DOTALL)
 # Characters of a title that fit above one panel of a new figure.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._residuals import residual_analysis
+from ..metrics._residual_correlations import residual_analysis
 from ._figure import (
     BLUE,
     INK,
@@ -13,12 +13,7 @@ from ._figure import (
     make_wrapped_panels,
     tidy,
 )
-from ._records import (
-    final_model,
-    given_record,
-    output_names,
-    predicted_record,
-)
+from ._predictions import final_model, given_record, output_names, predicted_record
 
 # Attribute of the analysis and the two signals that it correlates.
 NONLINEAR = (

@@ -12,7 +12,7 @@ from ._figure import (
     make_panels,
     tidy,
 )
-from ._records import describe_horizon, given_record, output_names, predicted_record
+from ._predictions import describe_horizon, given_record, output_names, predicted_record
 
 
 class SimulationDisplay:

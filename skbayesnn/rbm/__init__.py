@@ -1,0 +1,1 @@
+"""Restricted Boltzmann machines that find their own size (Ping, Liu, Ihler)."""

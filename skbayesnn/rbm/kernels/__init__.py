@@ -1,0 +1,1 @@
+"""Compiled products with states, and what lies between them."""

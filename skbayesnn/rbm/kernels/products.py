@@ -1,0 +1,256 @@
+"""Matrix products with states: one factor is 0 and 1, so that nothing is multiplied.
+
+Two ways, of which each product takes the cheaper:
+
+- where few units are on, their rows are added, four at a time;
+- else four units in a row are a number from 0 to 15, and the sums of each subset of
+  their four rows are looked up in a table (the method of four Russians), which takes a
+  quarter of the additions of a dense product.
+
+Columns are taken in blocks, for what is looked up to stay in the caches. No sum depends
+on a number of threads. States are uint8, 0 or 1; all arrays are C-contiguous.
+"""
+
+import numpy as np
+
+from ..._numba import kernel
+
+# Columns of a block whose rows are added: many, since each row has to be found anew.
+_ADDED_WIDTH = 512
+# Columns of a block with tables, and rows whose sums are kept beside them.
+_WIDTH = 128
+_HEIGHT = 256
+_SUBSETS = 16 * _WIDTH
+_ZERO = np.float32(0.0)
+# Tables cost as much as additions at this share of units that are on, and the time to
+# fill them is that of so many rows (measured).
+_DENSE_SHARE = 0.23
+_DENSE_ROWS = 10.0
+
+
+@kernel
+def multiply(states, values, out, first, last):
+    """Columns ``first`` to ``last`` of ``out`` become those of ``states @ values``.
+
+    ``states`` (n_rows, n_units) uint8, ``values`` (n_units, n_columns) float32. Which
+    columns a call does changes none of their sums.
+    """
+    n_rows, n_units = states.shape
+    n_on = 0
+    for i in range(n_rows):
+        n_on += _count(states[i])
+    if _is_dense(n_on, n_rows, n_units):
+        codes = np.zeros((_n_groups(n_units), n_rows), dtype=np.uint8)
+        for i in range(n_rows):
+            _encode(states[i], codes[:, i])
+        _add_tables(codes, values, out, first, last)
+    else:
+        # one more, for what is written behind the last
+        index = np.empty(n_on + 1, dtype=np.uint32)
+        start = np.zeros(n_rows + 1, dtype=np.int64)
+        for i in range(n_rows):
+            start[i + 1] = _append_on(states[i], index, start[i])
+        _add_rows(index, start, values, out, first, last)
+
+
+@kernel
+def multiply_transposed(states, values, out, first, last):
+    """The same of ``states.T @ values``.
+
+    ``states`` (n_rows, n_units) uint8, ``values`` (n_rows, n_columns) float32.
+    """
+    n_rows, n_units = states.shape
+    start = np.zeros(n_units + 1, dtype=np.int64)
+    for i in range(n_rows):
+        row = states[i]
+        for j in range(n_units):
+            start[j + 1] += row[j]
+    start = np.cumsum(start)
+    n_on = start[n_units]
+    if _is_dense(n_on, n_units, n_rows):
+        codes = np.zeros((_n_groups(n_rows), n_units), dtype=np.uint8)
+        for i in range(n_rows):
+            row, code, place = states[i], codes[i // 4], np.uint8(1 << (i % 4))
+            for j in range(n_units):
+                code[j] += place * row[j]
+        _add_tables(codes, values, out, first, last)
+    else:
+        index = np.empty(n_on, dtype=np.uint32)
+        place, on = start.copy(), np.empty(n_units + 1, dtype=np.uint32)
+        for i in range(n_rows):
+            for k in range(_append_on(states[i], on, 0)):
+                j = np.intp(on[k])
+                index[place[j]] = i
+                place[j] += 1
+        _add_rows(index, start, values, out, first, last)
+
+
+@kernel
+def count_on(states, counts):
+    """``counts`` (n_units,) float32 becomes how often each unit is on, up to 2**24."""
+    counts[:] = _ZERO
+    for i in range(states.shape[0]):
+        row = states[i]
+        for j in range(row.shape[0]):
+            counts[j] += np.float32(row[j])
+
+
+@kernel
+def transpose(values, out):
+    """``out`` becomes ``values.T``, four rows at a time."""
+    n_rows, n_columns = values.shape
+    whole = n_rows // 4 * 4
+    for i in range(0, whole, 4):
+        a, b, c, d = values[i], values[i + 1], values[i + 2], values[i + 3]
+        for j in range(n_columns):
+            row = out[j]
+            row[i], row[i + 1], row[i + 2], row[i + 3] = a[j], b[j], c[j], d[j]
+    for i in range(whole, n_rows):
+        for j in range(n_columns):
+            out[j, i] = values[i, j]
+
+
+@kernel
+def _is_dense(n_on, n_rows, n_units):
+    return n_on > n_units * (_DENSE_SHARE * n_rows + _DENSE_ROWS)
+
+
+@kernel
+def _n_groups(n_units):
+    """Groups of four units, of which four make a step."""
+    return 4 * ((n_units + 15) // 16)
+
+
+@kernel
+def _count(row):
+    n_on = 0
+    for j in range(row.shape[0]):
+        n_on += np.int64(row[j])
+    return n_on
+
+
+@kernel
+def _encode(row, codes):
+    for j in range(row.shape[0]):
+        codes[j // 4] += np.uint8(row[j] << np.uint8(j % 4))
+
+
+@kernel
+def _append_on(row, index, place):
+    """Write the units that are on from ``place``; the place behind them."""
+    for j in range(row.shape[0]):
+        # without a branch: what is off is written over
+        index[place] = j
+        place += row[j]
+    return place
+
+
+@kernel
+def _add_rows(index, start, values, out, begin, end):
+    """``out[i]`` becomes the sum of the rows ``index[start[i] : start[i + 1]]``."""
+    for first in range(begin, end, _ADDED_WIDTH):
+        width = min(_ADDED_WIDTH, end - first)
+        last = first + width
+        for i in range(out.shape[0]):
+            total = out[i][first:last]
+            total[:] = _ZERO
+            behind = start[i + 1]
+            whole = start[i] + (behind - start[i]) // 4 * 4
+            for place in range(start[i], whole, 4):
+                a = values[np.intp(index[place])][first:last]
+                b = values[np.intp(index[place + 1])][first:last]
+                c = values[np.intp(index[place + 2])][first:last]
+                d = values[np.intp(index[place + 3])][first:last]
+                for k in range(width):
+                    total[k] += (a[k] + b[k]) + (c[k] + d[k])
+            for place in range(whole, behind):
+                a = values[np.intp(index[place])][first:last]
+                for k in range(width):
+                    total[k] += a[k]
+
+
+@kernel
+def _add_tables(codes, values, out, begin, end):
+    """``out[i]`` becomes the sum over groups g of four rows of ``values``.
+
+    Bit b of ``codes[g, i]`` tells whether row 4 g + b is in it.
+    """
+    n_groups, n_rows = codes.shape
+    four = _aligned(4 * _WIDTH)
+    tables = _aligned(4 * _SUBSETS)
+    totals = _aligned(_HEIGHT * _WIDTH).reshape(_HEIGHT, _WIDTH)
+    for above in range(0, n_rows, _HEIGHT):
+        height = min(_HEIGHT, n_rows - above)
+        for first in range(begin, end, _WIDTH):
+            width = min(_WIDTH, end - first)
+            totals[:] = _ZERO
+            for g in range(0, n_groups, 4):
+                for q in range(4):
+                    _copy_four(values, 4 * (g + q), first, width, four)
+                    _fill(four, tables[q * _SUBSETS : (q + 1) * _SUBSETS])
+                _look_up(tables, codes[g : g + 4, above : above + height], totals)
+            for i in range(height):
+                row, total = out[above + i], totals[i]
+                for k in range(width):
+                    row[first + k] = total[k]
+
+
+@kernel
+def _aligned(size):
+    """Memory from the start of a cache line: loads of whole lines are twice as fast."""
+    raw = np.zeros(size + 16, dtype=np.float32)
+    shift = (64 - raw.ctypes.data % 64) % 64 // 4
+    return raw[shift : shift + size]
+
+
+@kernel
+def _copy_four(values, first_row, first, width, four):
+    """Four rows of a block of columns, zeros where there are none."""
+    for b in range(4):
+        part = four[b * _WIDTH : (b + 1) * _WIDTH]
+        if first_row + b < values.shape[0]:
+            row = values[first_row + b]
+            for k in range(width):
+                part[k] = row[first + k]
+        else:
+            part[:] = _ZERO
+
+
+@kernel
+def _fill(four, table):
+    """The sums of all subsets of four rows, each in the same order."""
+    for k in range(_WIDTH):
+        a, b = four[k], four[_WIDTH + k]
+        c, d = four[2 * _WIDTH + k], four[3 * _WIDTH + k]
+        ab, cd = a + b, c + d
+        table[k] = _ZERO
+        table[_WIDTH + k] = a
+        table[2 * _WIDTH + k] = b
+        table[3 * _WIDTH + k] = ab
+        table[4 * _WIDTH + k] = c
+        table[5 * _WIDTH + k] = a + c
+        table[6 * _WIDTH + k] = b + c
+        table[7 * _WIDTH + k] = ab + c
+        table[8 * _WIDTH + k] = d
+        table[9 * _WIDTH + k] = a + d
+        table[10 * _WIDTH + k] = b + d
+        table[11 * _WIDTH + k] = ab + d
+        table[12 * _WIDTH + k] = cd
+        table[13 * _WIDTH + k] = a + cd
+        table[14 * _WIDTH + k] = b + cd
+        table[15 * _WIDTH + k] = ab + cd
+
+
+@kernel
+def _look_up(tables, codes, totals):
+    """Add to each row its entry in each of four tables."""
+    for i in range(codes.shape[1]):
+        a = np.intp(codes[0, i]) * _WIDTH
+        b = np.intp(codes[1, i]) * _WIDTH + _SUBSETS
+        c = np.intp(codes[2, i]) * _WIDTH + 2 * _SUBSETS
+        d = np.intp(codes[3, i]) * _WIDTH + 3 * _SUBSETS
+        total = totals[i]
+        for k in range(_WIDTH):
+            total[k] += (tables[a + k] + tables[b + k]) + (
+                tables[c + k] + tables[d + k]
+            )

@@ -1,0 +1,280 @@
+"""Units of a restricted Boltzmann machine: means, draws, free energies, annealing.
+
+These passes are what lies between the matrix products (`states`, or BLAS). All take
+``x`` (n_rows, n_units), float32 and C-contiguous, the inputs of the units without
+their biases; ``states`` (n_rows, n_units) are uint8, 0 or 1. Sums over units are
+float64, but for the increments of an annealing step, which are small.
+"""
+
+import math
+
+import numpy as np
+
+from ..._numba import kernel
+from .uniforms import row_key, uniform
+
+_HALF = np.uint64(32)
+# The unit whose random number decides on a proposal.
+_NO_UNIT = np.int64(0xFFFFFFFF)
+_ONE = np.float32(1.0)
+_ON, _OFF = np.uint8(1), np.uint8(0)
+# Units summed in float32 before they enter a float64 sum: vectors stay full.
+_BLOCK = 64
+_LOG2E = np.float32(1.44269504)
+# log(2) in two parts: the first has few enough bits for an exact product
+_LN2_HIGH = np.float32(0.693359375)
+_LN2_LOW = np.float32(-2.12194440e-4)
+
+
+@kernel
+def _exp(x):
+    """exp(x) in float32, to a relative 3e-7, for x clipped to [-87, 88]."""
+    # comparisons, not min and max: a NaN must stay one
+    x = np.float32(-87.0) if x < np.float32(-87.0) else x
+    x = np.float32(88.0) if x > np.float32(88.0) else x
+    k = np.floor(x * _LOG2E + np.float32(0.5))
+    r = x - k * _LN2_HIGH
+    r = r - k * _LN2_LOW
+    p = np.float32(1.9875691500e-4)
+    p = p * r + np.float32(1.3981999507e-3)
+    p = p * r + np.float32(8.3334519073e-3)
+    p = p * r + np.float32(4.1665795894e-2)
+    p = p * r + np.float32(1.6666665459e-1)
+    p = p * r + np.float32(5.0000001201e-1)
+    e = p * r * r + r + _ONE
+    power = np.int32((np.int32(k) + np.int32(127)) << np.int32(23))
+    return e * power.view(np.float32)
+
+
+@kernel
+def _logistic(x):
+    return _ONE / (_ONE + _exp(-x))
+
+
+@kernel
+def _softplus(x, decay):
+    """log(1 + exp(x)) from ``decay`` = exp(-|x|), to 1e-7 absolute, 3e-7 relative."""
+    # log1p(decay) as 2 atanh(s)
+    s = decay / (np.float32(2.0) + decay)
+    t = s * s
+    p = np.float32(2.0 / 15.0)
+    p = p * t + np.float32(2.0 / 13.0)
+    p = p * t + np.float32(2.0 / 11.0)
+    p = p * t + np.float32(2.0 / 9.0)
+    p = p * t + np.float32(2.0 / 7.0)
+    p = p * t + np.float32(2.0 / 5.0)
+    p = p * t + np.float32(2.0 / 3.0)
+    p = p * t + np.float32(2.0)
+    positive = x if x > np.float32(0.0) else np.float32(0.0)
+    # a NaN fails every comparison: it comes through s
+    return positive + s * p
+
+
+@kernel
+def _decay(x):
+    """exp(-|x|)."""
+    return _exp(x if x < np.float32(0.0) else -x)
+
+
+@kernel
+def mean_units(x, bias):
+    """``x`` becomes the units' means."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] = _logistic(x[i, j] + bias[j])
+
+
+@kernel
+def sample_units(x, bias, seed, step, first_row, states):
+    """``states`` becomes a draw from the units' means."""
+    for i in range(x.shape[0]):
+        key = row_key(seed, step, first_row + i)
+        low, high = np.uint32(key), np.uint32(key >> _HALF)
+        row, out = x[i], states[i]
+        for j in range(x.shape[1]):
+            # u < 1 / (1 + e), without the division
+            u = uniform(low, high, j)
+            e = _exp(-(row[j] + bias[j]))
+            out[j] = _ON if u * (_ONE + e) < _ONE else _OFF
+
+
+@kernel
+def mean_and_sample_units(x, bias, seed, step, first_row, states):
+    """``x`` becomes the units' means, ``states`` a draw from them."""
+    for i in range(x.shape[0]):
+        key = row_key(seed, step, first_row + i)
+        low, high = np.uint32(key), np.uint32(key >> _HALF)
+        row, out = x[i], states[i]
+        for j in range(x.shape[1]):
+            u = uniform(low, high, j)
+            one_and_e = _ONE + _exp(-(row[j] + bias[j]))
+            out[j] = _ON if u * one_and_e < _ONE else _OFF
+            row[j] = _ONE / one_and_e
+
+
+@kernel
+def softplus_sum(x, bias, unit_weights, total):
+    """``total[i]`` becomes the sum of c_j softplus(x_ij + b_j)."""
+    n_units = x.shape[1]
+    for i in range(x.shape[0]):
+        sum_ = 0.0
+        for start in range(0, n_units, _BLOCK):
+            part = np.float32(0.0)
+            for j in range(start, min(start + _BLOCK, n_units)):
+                value = x[i, j] + bias[j]
+                part += unit_weights[j] * _softplus(value, _decay(value))
+            sum_ += np.float64(part)
+        total[i] = sum_
+
+
+@kernel
+def anneal_hidden(
+    x, bias, beta_before, beta, seed, step, first_row, log_weight, states
+):
+    """Hidden half of an annealed transition: ``states`` becomes a draw at ``beta``.
+
+    Adds to ``log_weight`` the sum of softplus(beta x) - softplus(beta_before x).
+    """
+    before, now = np.float32(beta_before), np.float32(beta)
+    for i in range(x.shape[0]):
+        key = row_key(seed, step, first_row + i)
+        low, high = np.uint32(key), np.uint32(key >> _HALF)
+        row, out, sum_ = x[i], states[i], np.float32(0.0)
+        for j in range(x.shape[1]):
+            value = row[j] + bias[j]
+            old, new = before * value, now * value
+            decay = _decay(new)
+            sum_ += _softplus(new, decay) - _softplus(old, _decay(old))
+            # u < 1 / (1 + exp(-new)), from exp(-|new|)
+            limit = decay if new < np.float32(0.0) else _ONE
+            on = uniform(low, high, j) * (_ONE + decay) < limit
+            out[j] = _ON if on else _OFF
+        log_weight[i] += np.float64(sum_)
+
+
+@kernel
+def anneal_visible(x, base, bias, beta, seed, step, first_row, slope, states):
+    """Visible half of an annealed transition: ``states`` becomes a draw.
+
+    The units' biases are (1 - beta) base + beta bias. ``slope`` becomes
+    (bias - base) . v, by which the log weight grows with beta.
+    """
+    now, rest = np.float32(beta), np.float32(1.0 - beta)
+    for i in range(x.shape[0]):
+        key = row_key(seed, step, first_row + i)
+        low, high = np.uint32(key), np.uint32(key >> _HALF)
+        row, out, sum_ = x[i], states[i], np.float32(0.0)
+        for j in range(x.shape[1]):
+            e = _exp(-(rest * base[j] + now * (bias[j] + row[j])))
+            out[j] = _ON if uniform(low, high, j) * (_ONE + e) < _ONE else _OFF
+        # a loop of its own: with the draws in one, neither is vectorised
+        for j in range(x.shape[1]):
+            sum_ += np.float32(out[j]) * (bias[j] - base[j])
+        slope[i] = np.float64(sum_)
+
+
+@kernel
+def fractional_hidden(x, bias, unit_weights, beta, seed, step, first_row, excess):
+    """Draw the hidden units of the standard RBM that a fractional one proposes by.
+
+    A unit of weight c is floor(c) units with its input and one with the input times
+    the remainder r. ``x`` becomes what they send down together, in [0, c]. ``excess``
+    becomes the sum of r softplus(beta x) - softplus(r beta x): by how much the log
+    probability of the visible state exceeds that of the proposal.
+    """
+    now = np.float32(beta)
+    n_units = x.shape[1]
+    for i in range(x.shape[0]):
+        key = row_key(seed, step, first_row + i)
+        low, high = np.uint32(key), np.uint32(key >> _HALF)
+        sum_ = 0.0
+        for j in range(n_units):
+            value = now * (x[i, j] + bias[j])
+            copies = int(math.floor(unit_weights[j]))
+            r = np.float32(unit_weights[j] - np.float32(copies))
+            p = _logistic(value)
+            sent = np.float32(0.0)
+            for copy in range(copies):
+                if uniform(low, high, j + n_units * (copy + 1)) < p:
+                    sent += _ONE
+            if uniform(low, high, j) < _logistic(r * value):
+                sent += r
+            sum_ += np.float64(r * _softplus(value, _decay(value)))
+            sum_ -= np.float64(_softplus(r * value, _decay(r * value)))
+            x[i, j] = sent
+        excess[i] = sum_
+
+
+@kernel
+def fractional_softplus(x, bias, unit_weights, beta, total, excess):
+    """``total``: sum of c softplus(beta x); ``excess`` as in `fractional_hidden`."""
+    now = np.float32(beta)
+    for i in range(x.shape[0]):
+        all_, sum_ = 0.0, 0.0
+        for j in range(x.shape[1]):
+            value = now * (x[i, j] + bias[j])
+            copies = np.float32(math.floor(unit_weights[j]))
+            r = np.float32(unit_weights[j] - copies)
+            softplus = _softplus(value, _decay(value))
+            all_ += np.float64(unit_weights[j] * softplus)
+            sum_ += np.float64(r * softplus)
+            sum_ -= np.float64(_softplus(r * value, _decay(r * value)))
+        total[i], excess[i] = all_, sum_
+
+
+@kernel
+def metropolis(log_ratio, seed, step, first_row, accepted):
+    """``accepted`` (n_rows,) bool tells which proposals are taken.
+
+    ``log_ratio`` holds the logarithms of the acceptance ratios.
+    """
+    for i in range(accepted.shape[0]):
+        key = row_key(seed, step, first_row + i)
+        u = uniform(np.uint32(key), np.uint32(key >> _HALF), _NO_UNIT)
+        accepted[i] = log_ratio[i] >= 0.0 or np.float64(u) < math.exp(log_ratio[i])
+
+
+@kernel
+def update_weights(
+    values, velocity, gradient, centering, rates, visible_slope, hidden_slope
+):
+    """Momentum step in one pass over memory; the first three (n_features, n_units).
+
+    ``centering`` holds (visible offsets mu, hidden means, visible means, hidden offsets
+    lambda): the gradient of centred states is that of the states less the outer
+    products of the first two and of the last two. ``rates`` holds (rate, momentum,
+    shrink): ``velocity`` becomes momentum velocity + rate (gradient - shrink values),
+    and is added to ``values``. Without momentum it is left alone, which saves memory
+    traffic. Takes the centred gradient times lambda and mu, which the update of the
+    weights does to the means already, off the slopes of the biases.
+    """
+    mu, mean_h, mean_v, offset = centering
+    rate, momentum, shrink = rates
+    for i in range(values.shape[0]):
+        row, slope, m, v = values[i], gradient[i], mu[i], mean_v[i]
+        for j in range(row.shape[0]):
+            slope[j] = slope[j] - m * mean_h[j] - v * offset[j]
+        sum_ = np.float32(0.0)
+        for j in range(row.shape[0]):
+            sum_ += slope[j] * offset[j]
+        visible_slope[i] -= sum_
+        for j in range(row.shape[0]):
+            hidden_slope[j] -= m * slope[j]
+        if momentum == np.float32(0.0):
+            for j in range(row.shape[0]):
+                row[j] += rate * (slope[j] - shrink * row[j])
+        else:
+            speed = velocity[i]
+            for j in range(row.shape[0]):
+                change = rate * (slope[j] - shrink * row[j]) + momentum * speed[j]
+                speed[j] = change
+                row[j] += change
+
+
+@kernel
+def blend(mean, values, share):
+    """``mean`` moves towards ``values`` by a share of the way, both 2-D float32."""
+    for i in range(mean.shape[0]):
+        row, new = mean[i], values[i]
+        for j in range(row.shape[0]):
+            row[j] += share * (new[j] - row[j])

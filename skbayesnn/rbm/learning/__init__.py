@@ -1,0 +1,1 @@
+"""Contrastive divergence, the search for a unit, and growth."""

@@ -1,0 +1,252 @@
+"""Contrastive divergence, plain and persistent: ``init`` and ``step``.
+
+The gradient of the mean log-likelihood by the weights is E_data[h v'] - E_model[h v']
+(4). Contrastive divergence takes the second term from chains that start at the data of
+the batch and run k Gibbs steps; persistent contrastive divergence from chains that are
+carried on from batch to batch. In a fractional RBM, h has the weight c of its unit.
+
+The gradient may be centred (Melchior, Fischer and Wiskott, 2016): with offsets mu and
+lambda, the weights see (h - lambda)(v - mu)', and the biases what that leaves.
+
+The parameters wander around the maximum by an amount that the step size sets. Their
+average over the last part of the steps is nearer to it than the last ones are (Polyak
+and Juditsky, 1992).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import units as kernels
+from ..kernels.products import transpose
+from ..model import (
+    RBM,
+    Chains,
+    by_feature,
+    draw,
+    gibbs,
+    hidden_means,
+    is_standard,
+    product,
+    sum_states,
+    transposed_product,
+)
+
+# Weights beyond are the sign of a divergence: a unit then is a step function.
+MAX_WEIGHT = 1e3
+# Share of the past in the running mean of the hidden units, for centring.
+_MEMORY = 0.99
+# Steps from one look at the parameters to the next, for their average.
+_AVERAGED = 5
+
+
+class Settings(NamedTuple):
+    """What stays the same over a fit."""
+
+    n_gibbs_steps: int
+    persistent: bool
+    momentum: float
+    weight_decay: float
+    centered: bool
+    averaging: float
+    """share of the steps so far over which the parameters are averaged; 0 for none"""
+
+
+class State(NamedTuple):
+    """A model under training; ``step`` updates its arrays in place."""
+
+    rbm: RBM
+    transposed: np.ndarray
+    """(n_features, n_units) the same weights, as update and way up take them"""
+    velocity: RBM
+    """its weights are transposed, too"""
+    average: RBM
+    """the averaged parameters"""
+    chains: np.ndarray
+    """persistent chains, uint8: hidden states (n_chains, n_units) of a standard RBM,
+    which saves a product, visible states (n_chains, n_features) of a fractional one"""
+    visible_offset: np.ndarray
+    """(n_features,) mean of the data, float32"""
+    hidden_offset: np.ndarray
+    """(n_units,) running mean of the hidden units, float32"""
+    step: int
+
+
+class Info(NamedTuple):
+    """What a step knew anyway."""
+
+    mean_error: float
+    """mean squared difference between the visible means of the data and the chains"""
+
+
+class Diverged(ArithmeticError):
+    """The weights left the range in which they mean something."""
+
+
+def init(rbm, visible_offset, hidden_offset, chains, seed):
+    """The state before the first step.
+
+    Takes over the arrays of ``rbm``. ``chains`` (n_chains, n_features) are visible
+    states for the persistent chains: draws from the model, or data.
+    """
+    transposed = by_feature(rbm)
+    if is_standard(rbm):
+        x = product(chains, transposed)
+        chains = draw(x, rbm.hidden, (np.uint64(seed), 0, 0))
+    zeros = RBM(*(np.zeros_like(array) for array in rbm))
+    return State(
+        rbm,
+        transposed,
+        zeros._replace(weights=np.zeros_like(transposed)),
+        RBM(*(array.copy() for array in rbm)),
+        chains,
+        np.asarray(visible_offset, dtype=np.float32),
+        np.array(hidden_offset, dtype=np.float32),
+        1,
+    )
+
+
+def copy(state):
+    """A state whose arrays no later step changes."""
+    return state._replace(
+        rbm=RBM(*(array.copy() for array in state.rbm)),
+        transposed=state.transposed.copy(),
+        velocity=RBM(*(array.copy() for array in state.velocity)),
+        average=RBM(*(array.copy() for array in state.average)),
+        hidden_offset=state.hidden_offset.copy(),
+    )
+
+
+def step(settings, state, batch, learning_rate, seed):
+    """One update from a mini-batch (n_rows, n_features): uint8 states, or float32.
+
+    Values of float32 are the probabilities of the states, in [0, 1].
+    """
+    n_rows = len(batch)
+    if not is_standard(state.rbm):
+        sample = _fractional_sample
+    else:
+        sample = _persistent_sample if settings.persistent else _sample_from_batch
+    model, means, chains = sample(settings, state, batch, np.uint64(seed))
+    n_chains = len(model)
+
+    # rows of data and of the model below each other: one product for both
+    states = np.concatenate([batch, model])
+    of_data, of_model = np.float32(1.0 / n_rows), np.float32(1.0 / n_chains)
+    mean_v = of_data * sum_states(batch) - of_model * sum_states(model)
+    means[:n_rows] *= of_data
+    means[n_rows:] *= -of_model
+    data_h, model_h = sum_states(means[:n_rows]), sum_states(means[n_rows:])
+    mean_h = data_h + model_h
+    error = float(np.dot(mean_v, mean_v)) / len(mean_v)
+    gradient = transposed_product(states, means)
+    _update(settings, state, learning_rate, gradient, data_h, mean_h, mean_v)
+    if state.step % _AVERAGED == 0:
+        _average(settings, state, _AVERAGED, state.step)
+    return state._replace(chains=chains, step=state.step + 1), Info(error)
+
+
+def settle(settings, state):
+    """Take the steps into the average that it has not seen yet; done in place."""
+    n_done = state.step - 1
+    _average(settings, state, n_done % _AVERAGED, n_done)
+
+
+def _average(settings, state, n_steps, n_done):
+    """Move the average as far as so many of the steps so far ask for."""
+    if not (settings.averaging and n_steps):
+        return
+    share = np.float32(min(1.0, n_steps / (settings.averaging * n_done)))
+    for mean, values in zip(state.average[:3], state.rbm[:3], strict=True):
+        kernels.blend(np.atleast_2d(mean), np.atleast_2d(values), share)
+
+
+def model(settings, state):
+    """What has been learned: the average, where there is one."""
+    has_average = settings.averaging and state.step > _AVERAGED
+    return state.average if has_average else state.rbm
+
+
+def check(state):
+    """Raise `Diverged` when the weights have left their range."""
+    # the maximum of NumPy, through which a NaN comes
+    largest = np.max([np.abs(array).max(initial=0.0) for array in state.rbm[:3]])
+    if not largest <= MAX_WEIGHT:
+        raise Diverged(float(largest))
+
+
+def _persistent_sample(settings, state, batch, seed):
+    """Visible states of the chains, hidden means of data and chains, new chains."""
+    rbm, n_rows = state.rbm, len(batch)
+    h = state.chains
+    number = 2 * settings.n_gibbs_steps * state.step
+    for _ in range(settings.n_gibbs_steps - 1):
+        v = draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
+        h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 1, 0))
+        number += 2
+    v = draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
+    means = np.empty((n_rows + len(v), len(rbm.weights)), dtype=np.float32)
+    product(batch, state.transposed, means[:n_rows])
+    product(v, state.transposed, means[n_rows:])
+    chains = np.empty_like(h)
+    kernels.mean_units(means[:n_rows], rbm.hidden)
+    kernels.mean_and_sample_units(
+        means[n_rows:], rbm.hidden, seed, number + 1, 0, chains
+    )
+    return v, means, chains
+
+
+def _sample_from_batch(settings, state, batch, seed):
+    """The same with chains that start at the batch."""
+    rbm, n_rows = state.rbm, len(batch)
+    means = np.empty((2 * n_rows, len(rbm.weights)), dtype=np.float32)
+    product(batch, state.transposed, means[:n_rows])
+    h = np.empty((n_rows, len(rbm.weights)), dtype=np.uint8)
+    number = 2 * settings.n_gibbs_steps * state.step
+    kernels.mean_and_sample_units(means[:n_rows], rbm.hidden, seed, number, 0, h)
+    for _ in range(settings.n_gibbs_steps - 1):
+        v = draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
+        h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 2, 0))
+        number += 2
+    v = draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
+    product(v, state.transposed, means[n_rows:])
+    kernels.mean_units(means[n_rows:], rbm.hidden)
+    return v, means, state.chains
+
+
+def _fractional_sample(settings, state, batch, seed):
+    """The same by Metropolis-Hastings steps, for units of any weights."""
+    start = state.chains if settings.persistent else batch
+    chains = Chains(start, seed, settings.n_gibbs_steps * state.step, 0)
+    chains, _ = gibbs(state.rbm, chains, settings.n_gibbs_steps)
+    states = np.concatenate([batch, chains.states]).astype(np.float32)
+    return chains.states, hidden_means(state.rbm, states), chains.states
+
+
+def _update(settings, state, learning_rate, gradient, data_h, mean_h, mean_v):
+    rbm, velocity = state.rbm, state.velocity
+    mu, offset = state.visible_offset, state.hidden_offset
+    if settings.centered:
+        offset *= np.float32(_MEMORY)
+        offset += np.float32(1.0 - _MEMORY) * data_h
+    else:
+        mu, offset = np.zeros_like(mu), np.zeros_like(offset)
+    rate, momentum = np.float32(learning_rate), np.float32(settings.momentum)
+    slope_v, slope_h = mean_v.copy(), mean_h.copy()
+    kernels.update_weights(
+        state.transposed,
+        velocity.weights,
+        gradient,
+        (mu, mean_h, mean_v, offset),
+        (rate, momentum, np.float32(settings.weight_decay)),
+        slope_v,
+        slope_h,
+    )
+    transpose(state.transposed, rbm.weights)
+    for values, speed, slope in [
+        (rbm.hidden, velocity.hidden, slope_h),
+        (rbm.visible, velocity.visible, slope_v),
+    ]:
+        speed *= momentum
+        speed += rate * slope
+        values += speed

@@ -1,0 +1,394 @@
+"""Growing an RBM unit by unit: Algorithm 1 as ``init`` and ``step``.
+
+A step advances Markov chains of the current model, searches the unit that gains most
+on them and on some training rows, checks it on other chains and rows, and inserts it
+(or, with away steps, takes out a unit that does more harm). Then visible biases and, in
+corrective steps, all parameters follow the likelihood.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._random import Stream, derived_seed, generator
+from .. import model as solver
+from . import contrastive
+from . import unit_search as fw
+
+# Shares of the searched unit that are tried on the held-out chains.
+_SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625)
+# Held-out chains that must count after reweighting to the model with the unit: where a
+# few carry all the weight, the others say nothing about it.
+_MIN_EFFECTIVE_SHARE = 0.05
+# Training rows on which all present units are judged at each step.
+_MAX_JUDGED_ROWS = 1000
+# A learned temperature moves by at most this share in a step.
+_MAX_ALPHA_CHANGE = 0.2
+# Relative change of the objective at which a search ends.
+_SEARCH_TOL = 1e-6
+# Tells the seeds after a run of corrective steps from those before it.
+_SEED_OFFSET = 2**31
+
+
+class Settings(NamedTuple):
+    """What stays the same while a model grows."""
+
+    objective: str
+    reg_lambda: float
+    radius: float | None
+    alpha: float | str
+    away_steps: bool
+    units_per_step: int
+    n_search_rows: int
+    max_search_iter: int
+    n_gibbs_steps: int
+    n_bias_steps: int
+    n_corrective_steps: int
+    batch_size: int
+    learning_rate: float
+    averaging: float
+    """share of the corrective steps so far over which the parameters are averaged"""
+    tol: float
+
+
+class State(NamedTuple):
+    """A growing model. Arrays are replaced, not written to."""
+
+    rbm: solver.RBM
+    """what the chains sample, and units are searched for"""
+    average: solver.RBM
+    """its average over the last corrective steps: what has been learned"""
+    alpha: float
+    """temperature of the infinite model: the sum of the unit weights"""
+    chains: solver.Chains
+    """the first half for the search, the second half held out"""
+    visible_offset: np.ndarray
+    hidden_offset: np.ndarray
+    number: int
+    n_updates: int
+    """corrective steps so far"""
+
+
+class Info(NamedTuple):
+    """What a step did."""
+
+    change: int
+    """units added; -1: one was removed, 0: none was worth it"""
+    gain: float
+    """nats a sample on held-out chains and rows, without the penalty"""
+    norm: float
+    """of the unit, its bias included; the largest of several"""
+    effective_sample_size: float
+    """of the held-out chains after reweighting to the model with the unit"""
+    frank_wolfe_gap: float
+    """by the linearised objective, on the samples of the search, nats"""
+    acceptance: float
+    """of the Markov chains' proposals"""
+
+
+def init(rbm, n_chains, visible_offset, hidden_offset, seed):
+    """The state before the first step, with chains that start at the visible biases.
+
+    The offsets are the mean states of the data.
+    """
+    # not the seed of the corrective steps, which count from one as well
+    chains = solver.start_chains(rbm, n_chains, _seed_of(seed, 0xFFFFFFFF))
+    offsets = (np.asarray(a, dtype=np.float32) for a in (visible_offset, hidden_offset))
+    alpha = float(rbm.unit_weights.sum())
+    return State(rbm, rbm, alpha, chains, *offsets, 0, 0)
+
+
+def step(settings, state, rows, seed):
+    """Add a unit, or remove one; ``rows.take(index)`` gives rows as float32."""
+    rng = generator(seed, Stream.UNIT_SEARCH, state.number)
+    chains, acceptance = solver.gibbs(state.rbm, state.chains, settings.n_gibbs_steps)
+    state = state._replace(chains=chains, number=state.number + 1)
+    searched, checked = _draw_samples(settings, state, rows, rng)
+    objective = _objective(settings, state)
+    unit = _search(settings, objective, searched, rng)
+    gap, worst, harm = _judge_units(settings, state, objective, searched, unit)
+    # the linearised objective overstates gains: it would take the only unit for ever
+    least = 0 if settings.objective == "likelihood" else 1
+    may_go = settings.away_steps and len(state.rbm.weights) > least
+    if may_go and harm > max(unit.value, settings.tol):
+        # the worst of many looks worse than it is: ask other samples
+        one = solver.select(state.rbm, [worst])
+        harm = float(_harm(settings, one, objective, fw.unit_gains(one, checked))[0])
+    if may_go and harm > max(unit.value, settings.tol):
+        info = Info(-1, harm, 0.0, np.nan, gap, acceptance)
+        state = _remove(settings, state, worst)
+    else:
+        units = [unit]
+        for _ in range(settings.units_per_step - 1):
+            # on other rows: the same ones would show the same unit again
+            others, _ = _draw_samples(settings, state, rows, rng)
+            units.append(_search(settings, objective, others, rng))
+        units, gain, size = _guard(settings, objective, checked, units)
+        norms = [np.linalg.norm(np.append(one.weights, one.bias)) for one in units]
+        change = len(units) * _is_worth(settings, unit, gain)
+        info = Info(change, gain, float(max(norms)), size, gap, acceptance)
+        if info.change:
+            state = _insert(settings, state, units, searched.data)
+    state = follow(settings, state, rows, seed, rng)
+    contrastive.check(state)
+    return state, info
+
+
+def idle_unit(rbm):
+    """A model with a unit of zero weights, which changes no probability."""
+    return solver.append(rbm, np.zeros_like(rbm.visible), 0.0)
+
+
+def follow(settings, state, rows, seed, rng):
+    """Bring temperature, biases and, by corrective steps, all weights up to date."""
+    if settings.alpha == "learn" and len(state.rbm.weights):
+        state = _learn_alpha(settings, state, rows, rng)
+    for _ in range(settings.n_bias_steps):
+        chains, _ = solver.gibbs(state.rbm, state.chains, 1)
+        means = solver.sum_states(chains.states) / len(chains.states)
+        slope = state.visible_offset - means
+        visible = state.rbm.visible + np.float32(settings.learning_rate) * slope
+        # the average follows, as it does a new unit
+        change = visible - state.rbm.visible
+        average = state.average._replace(visible=state.average.visible + change)
+        rbm = state.rbm._replace(visible=visible)
+        state = state._replace(rbm=rbm, average=average, chains=chains)
+    if settings.n_corrective_steps and len(state.rbm.weights):
+        index = rng.integers(
+            len(rows), size=(settings.n_corrective_steps, settings.batch_size)
+        )
+        state = correct(settings, state, rows, index, seed)
+    return state
+
+
+def correct(settings, state, rows, batches, seed):
+    """Persistent contrastive divergence on all parameters, one step a batch.
+
+    ``batches`` holds the rows of each. The first ``batch_size`` chains follow every
+    step; the others wait for the next search, whose Gibbs steps bring them up.
+    """
+    cd = contrastive.Settings(1, True, 0.0, 0.0, True, settings.averaging)
+    n_chains = min(settings.batch_size, len(state.chains.states))
+    states = state.chains.states.copy()
+    training = contrastive.init(
+        solver.copy(state.rbm),
+        state.visible_offset,
+        state.hidden_offset,
+        states[:n_chains],
+        _seed_of(seed, state.n_updates),
+    )._replace(step=state.n_updates + 1, average=solver.copy(state.average))
+    for number, index in enumerate(batches):
+        # down to zero, so that chains and model agree again at the next search
+        rate = settings.learning_rate * (1.0 - number / len(batches))
+        training, _ = contrastive.step(cd, training, rows.states(index), rate, seed)
+    contrastive.settle(cd, training)
+    end = _seed_of(seed, state.n_updates + _SEED_OFFSET)
+    states[:n_chains] = _visible_chains(training, end)
+    return state._replace(
+        rbm=training.rbm,
+        average=training.average if settings.averaging else training.rbm,
+        hidden_offset=training.hidden_offset,
+        chains=state.chains._replace(states=states),
+        n_updates=state.n_updates + len(batches),
+    )
+
+
+def _visible_chains(training, seed):
+    if not solver.is_standard(training.rbm):
+        return training.chains
+    y = solver.product(training.chains, training.rbm.weights)
+    return solver.draw(y, training.rbm.visible, (seed, 0, 0))
+
+
+def _seed_of(seed, number):
+    """A seed of its own for each number."""
+    return derived_seed(seed, Stream.CHAIN_UPDATES, number)
+
+
+def _search(settings, objective, samples, rng):
+    start = fw.choose_start(objective, samples, rng)
+    return fw.search(objective, samples, start, settings.max_search_iter, _SEARCH_TOL)
+
+
+def _draw_samples(settings, state, rows, rng):
+    """Samples to search on, and others to check on."""
+    n = min(settings.n_search_rows, max(1, len(rows) // 2))
+    index = rng.choice(len(rows), size=min(2 * n, len(rows)), replace=False)
+    states = state.chains.states
+    half = len(states) // 2
+    change = _weight_change(settings, state)
+    both = []
+    for part, model in [(index[:n], states[:half]), (index[-n:], states[half:])]:
+        samples = fw.Samples(fw.gather(rows, np.sort(part)), fw.pack(model))
+        if change != 0.0:
+            offsets = (change * fw.total_outputs(state.rbm, V) for V in samples[:2])
+            samples = fw.Samples(*samples[:2], *offsets)
+        both.append(samples)
+    return both
+
+
+def _new_alpha(settings, state):
+    """Temperature once the units of a step have been added."""
+    n_units, n_new = len(state.rbm.weights), settings.units_per_step
+    if settings.alpha == "count":
+        return float(n_units + n_new)
+    if settings.alpha == "learn":
+        # the others' weights stay; then it is learned
+        return state.alpha * (n_units + n_new) / n_units if n_units else float(n_new)
+    return float(settings.alpha)
+
+
+def _weight_change(settings, state):
+    """By how much the weight of each present unit grows when others are added."""
+    n_units = len(state.rbm.weights)
+    if not n_units:
+        return 0.0
+    n_after = n_units + settings.units_per_step
+    change = _new_alpha(settings, state) / n_after - state.alpha / n_units
+    return 0.0 if abs(change) < 1e-12 else change
+
+
+def _objective(settings, state):
+    n_after = len(state.rbm.weights) + settings.units_per_step
+    return fw.Objective(
+        settings.objective,
+        settings.reg_lambda,
+        settings.radius,
+        _new_alpha(settings, state) / n_after,
+    )
+
+
+def _judge_units(settings, state, objective, samples, unit):
+    """Frank-Wolfe gap of (9), and the present unit that does most harm.
+
+    Returns the gap in nats, the unit's index, and the gain of its removal.
+    """
+    rbm = state.rbm
+    # all units on all rows would take longer than the search for one
+    samples = samples._replace(data=samples.data.thin(_MAX_JUDGED_ROWS))
+    linear = objective._replace(kind="linearized", unit_weight=1.0)
+    found = fw.gain(linear, samples, unit._replace(shift=0.0)).value
+    found -= fw.penalty(linear, unit)
+    if not len(rbm.weights):
+        return float(found), -1, -np.inf
+    gains = fw.unit_gains(rbm, samples)
+    values = rbm.unit_weights * gains.linear - fw.penalties(linear, rbm)
+    harm = _harm(settings, rbm, objective, gains)
+    worst = int(np.argmax(harm))
+    return float(state.alpha * found - values.sum()), worst, float(harm[worst])
+
+
+def _harm(settings, rbm, objective, gains):
+    """Gain of removing each unit, in nats a sample, from its `UnitGains`.
+
+    By the linearised objective with its penalty, or by the exact one without: there
+    the penalty is to keep a search from its samples' noise.
+    """
+    if settings.objective == "likelihood":
+        return gains.removal
+    return fw.penalties(objective, rbm) - rbm.unit_weights * gains.linear
+
+
+def _guard(settings, objective, samples, units):
+    """The share of the units that gains most on the held-out samples.
+
+    A search overfits its chains when they are few, and units that were found side by
+    side explain the same; a smaller share of them then is better, or none. The
+    linearised objective enters as it is (Algorithm 1), or as the mean of several.
+    """
+    if settings.objective == "likelihood":
+        # down to the mean of as many equal units
+        shares = _SHARES + tuple(
+            _SHARES[-1] / 2**k for k in range(1, len(units).bit_length())
+        )
+    else:
+        shares = (1.0 / len(units),)
+    least = _MIN_EFFECTIVE_SHARE * len(samples.model)
+    gains = fw.gains(objective, samples, units, shares)
+    tried = [
+        (size >= least, value, share, size)
+        for share, (value, size) in zip(shares, gains, strict=True)
+    ]
+    if not any(believable for believable, *_ in tried):
+        # the smallest share, which is nearest to be believed
+        tried = tried[-1:]
+    _, value, share, size = max(tried, key=lambda one: one[:2])
+    believable = size >= least or settings.objective == "linearized"
+    units = [
+        unit._replace(weights=np.float32(share) * unit.weights, bias=share * unit.bias)
+        for unit in units
+    ]
+    return units, (value if believable else min(value, 0.0)), size
+
+
+def _is_worth(settings, unit, gain):
+    """Whether a unit enters.
+
+    With a fixed temperature each one does: it takes weight from the others, and what
+    that costs at first, corrective steps bring back.
+    """
+    if not isinstance(settings.alpha, str):
+        return True
+    return (unit.value if settings.objective == "linearized" else gain) > settings.tol
+
+
+def _insert(settings, state, units, data):
+    """The state with more units, which start in the average as they are."""
+    new_alpha = _new_alpha(settings, state)
+    weights = np.stack([unit.weights for unit in units])
+    biases = [unit.bias for unit in units]
+    shifts = np.array([unit.shift for unit in units], dtype=np.float32)
+
+    def grow(rbm):
+        rbm = solver.append(rbm, weights, biases)
+        rbm, alpha = _with_alpha(settings, rbm, new_alpha)
+        shift = (rbm.unit_weights[-1] * shifts) @ weights
+        return rbm._replace(visible=rbm.visible - shift), alpha
+
+    (rbm, alpha), (average, _) = grow(state.rbm), grow(state.average)
+    means = [fw.mean_state(data, unit) for unit in units]
+    offsets = np.append(
+        state.hidden_offset, rbm.unit_weights[-1] * np.array(means, dtype=np.float32)
+    )
+    return state._replace(rbm=rbm, average=average, alpha=alpha, hidden_offset=offsets)
+
+
+def _remove(settings, state, worst):
+    keep = np.arange(len(state.rbm.weights)) != worst
+    n_units = int(keep.sum())
+    alpha = state.alpha
+    if settings.alpha in ("count", "learn"):
+        alpha *= n_units / (n_units + 1)
+    rbm, alpha = _with_alpha(settings, solver.select(state.rbm, keep), alpha)
+    average, _ = _with_alpha(settings, solver.select(state.average, keep), alpha)
+    offsets = state.hidden_offset[keep]
+    return state._replace(rbm=rbm, average=average, alpha=alpha, hidden_offset=offsets)
+
+
+def _with_alpha(settings, rbm, alpha):
+    """The model with all unit weights alpha / n_units (1 for alpha = n_units)."""
+    n_units = len(rbm.weights)
+    if settings.alpha == "count":
+        return rbm, float(n_units)
+    weight = np.float32(alpha / n_units) if n_units else 1.0
+    return rbm._replace(unit_weights=np.full(n_units, weight, np.float32)), alpha
+
+
+def _learn_alpha(settings, state, rows, rng):
+    """A Newton step along the appendix's gradient of the temperature.
+
+    The second derivative of the mean log-likelihood by alpha is minus the variance of
+    E_q[softplus] under the model.
+    """
+    index = rng.choice(
+        len(rows), size=min(settings.n_search_rows, len(rows)), replace=False
+    )
+    n_units = len(state.rbm.weights)
+    data = fw.total_outputs(state.rbm, fw.gather(rows, np.sort(index))) / n_units
+    model = fw.total_outputs(state.rbm, fw.pack(state.chains.states)) / n_units
+    change = (data.mean() - model.mean()) / max(model.var(), 1e-12)
+    limit = _MAX_ALPHA_CHANGE * state.alpha
+    alpha = state.alpha + float(np.clip(change, -limit, limit))
+    average, _ = _with_alpha(settings, state.average, alpha)
+    rbm, alpha = _with_alpha(settings, state.rbm, alpha)
+    return state._replace(rbm=rbm, average=average, alpha=alpha)

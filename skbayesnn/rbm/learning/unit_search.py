@@ -1,0 +1,416 @@
+"""Frank-Wolfe for restricted Boltzmann machines: the search for one hidden unit.
+
+With q a distribution over hidden units, the penalised mean log-likelihood (6) is
+concave in q, and a Frank-Wolfe step adds the unit w that maximises its linearisation
+(9). Both objectives here are functions of the unit and of samples alone, with
+x = w . v + b the input of the unit, and the norm of (w, b) in the penalty: in the
+paper, the bias is the weight of a constant feature.
+
+linearized
+    c (E_data[softplus(x)] - E_model[softplus(x)]) - c lambda / 2 |w, b|^2
+
+likelihood
+    E_data[a(v)] - log E_model[exp(a(v))] - c lambda / 2 |w, b|^2,
+    a(v) = c (softplus(x) - s x) + o(v),
+
+the exact change of the mean log-likelihood (up to the penalty) when the unit enters
+with weight c, visible biases change by -c s w, and the others' share of the log
+probability changes by o(v), which is zero for a standard RBM. With s = 0 and o = 0 it
+never exceeds the first, by Jensen's inequality. The scalar s is searched together with
+the unit: to first order a new unit is a change of the visible biases, c w / 2, which
+moves the model's means away from the data's. At the best s they agree along w.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ..kernels import bits
+from ..kernels import units as kernels
+from ..model import BLOCK_ROWS, by_feature, product
+from ..threads import share_out
+
+# Points from which a search may start, and the norm of their weights.
+_N_STARTS = 8
+_START_NORM = 2.0
+# Without a penalty the linearised objective has no maximum.
+_MAX_WEIGHT = 100.0
+
+
+class PackedRows:
+    """Binary rows, one bit a value, which the passes over them read many times."""
+
+    def __init__(self, packed, n_features):
+        self.packed = packed
+        self.n_features = n_features
+        # a masked addition is a sixteenth of one by itself
+        self._work = packed.size // 2
+
+    def __len__(self):
+        return self.packed.shape[1]
+
+    def take(self, index):
+        """Some rows as float32."""
+        return bits.unpack_rows(self.packed[:, index], self.n_features)
+
+    def states(self, rows):
+        """A slice of the rows as they are multiplied with many units."""
+        return self.take(rows).astype(np.uint8)
+
+    def thin(self, n):
+        """Every k-th row, at most ``n``."""
+        step = -(-len(self) // n)
+        return PackedRows(self.packed[:, ::step].copy(), self.n_features)
+
+    def inputs(self, weights, bias):
+        """Inputs of a unit, (n_rows,) float32."""
+        padded = np.zeros(8 * len(self.packed), dtype=np.float32)
+        padded[: self.n_features] = weights
+        x = np.empty(len(self), dtype=np.float32)
+
+        def call(first, last):
+            bits.forward(self.packed, padded, np.float32(bias), x, first, last)
+
+        share_out(call, len(x), self._work)
+        return x
+
+    def weighted_sum(self, s):
+        """Sum of the rows, each times its ``s`` (float32); float64."""
+        total = np.empty(8 * len(self.packed))
+
+        def call(first, last):
+            bits.backward(self.packed[first:last], s, total[8 * first : 8 * last])
+
+        share_out(call, len(self.packed), self._work)
+        return total[: self.n_features]
+
+
+class DenseRows:
+    """The same for rows of probabilities, float32."""
+
+    def __init__(self, V):
+        self.V = V
+
+    def __len__(self):
+        return len(self.V)
+
+    def take(self, index):
+        return self.V[index]
+
+    def states(self, rows):
+        return self.V[rows]
+
+    def thin(self, n):
+        return DenseRows(self.V[:: -(-len(self.V) // n)])
+
+    def inputs(self, weights, bias):
+        return self.V @ weights + np.float32(bias)
+
+    def weighted_sum(self, s):
+        return (s @ self.V).astype(np.float64)
+
+
+class Samples(NamedTuple):
+    """What a unit is judged by."""
+
+    data: PackedRows | DenseRows
+    model: PackedRows | DenseRows
+    """draws from the current model"""
+    data_offset: np.ndarray | None = None
+    """(n_samples,) the o(v) of the data; None for zeros"""
+    model_offset: np.ndarray | None = None
+    """(n_chains,)"""
+
+
+class Objective(NamedTuple):
+    """Which gain is maximised, and under which penalty."""
+
+    kind: str
+    """"linearized" or "likelihood\""""
+    reg_lambda: float
+    radius: float | None
+    """radius of the ball |w| <= C; None for the penalty alone"""
+    unit_weight: float = 1.0
+
+
+class Gain(NamedTuple):
+    """Value of a unit on some samples."""
+
+    value: float
+    """nats a sample, without the penalty"""
+    effective_sample_size: float
+    """of the model samples, weighted to the model with the unit"""
+
+
+class UnitGains(NamedTuple):
+    """Of each unit of a model, (n_units,), nats a sample, without the penalty."""
+
+    linear: np.ndarray
+    """E_data[softplus(x)] - E_model[softplus(x)]"""
+    removal: np.ndarray
+    """the exact gain of taking it out"""
+
+
+class Unit(NamedTuple):
+    """A unit that a search found."""
+
+    weights: np.ndarray
+    """(n_features,) float32"""
+    bias: float
+    shift: float
+    """the s of the search; 0 for the linearised objective"""
+    value: float
+    """penalised objective on the samples of the search"""
+    n_evaluations: int
+
+
+def pack(V):
+    """Rows (n_rows, n_features), 0 and 1 as uint8, or float32 in [0, 1]."""
+    if _is_binary(V):
+        return PackedRows(bits.pack_rows(V), V.shape[1])
+    return DenseRows(V)
+
+
+def gather(rows, index):
+    """The same of training rows, block by block; ``rows.states(index)`` gives them."""
+    blocks = []
+    for start in range(0, len(index), BLOCK_ROWS):
+        V = rows.states(index[start : start + BLOCK_ROWS])
+        if not _is_binary(V):
+            return DenseRows(rows.states(index))
+        blocks.append(bits.pack_rows(V))
+    return PackedRows(np.concatenate(blocks, axis=1), V.shape[1])
+
+
+def gain(objective, samples, unit):
+    """Gain of a unit, without penalty, and the effective sample size behind it."""
+    return gains(objective, samples, [unit], (1.0,))[0]
+
+
+def gains(objective, samples, units, shares):
+    """The same of units that enter together, each times a share, for some shares."""
+    values = np.zeros(len(shares))
+    terms = np.zeros((len(shares), len(samples.model)))
+    for unit in units:
+        at_data = samples.data.inputs(unit.weights, unit.bias)
+        at_model = samples.model.inputs(unit.weights, unit.bias)
+        for k, share in enumerate(np.float32(shares)):
+            values[k] += _change(objective, share * at_data, unit.shift).mean()
+            terms[k] += _change(objective, share * at_model, unit.shift)
+    return [_gain(objective, samples, *one) for one in zip(values, terms, strict=True)]
+
+
+def _gain(objective, samples, value, terms):
+    """From E_data and the values at the model of the change of the log probability."""
+    log_ratio = terms
+    if samples.model_offset is not None:
+        log_ratio = terms + samples.model_offset
+    ratio = np.exp(log_ratio - log_ratio.max())
+    size = ratio.sum() ** 2 / np.square(ratio).sum()
+    if objective.kind == "linearized":
+        return Gain(float(value - terms.mean()), float(size))
+    if samples.data_offset is not None:
+        value = value + samples.data_offset.mean()
+    return Gain(float(value - _log_mean_exp(log_ratio)), float(size))
+
+
+def unit_gains(rbm, samples):
+    """What each unit of a model is worth on samples, as `UnitGains`."""
+    data, model = (_unit_outputs(rbm, rows) for rows in samples[:2])
+    c, at_data = rbm.unit_weights.astype(np.float64), _mean(data)
+    removal = -c * at_data - _log_mean_exp(-c[:, None] * model)
+    return UnitGains(at_data - _mean(model), removal)
+
+
+def total_outputs(rbm, rows):
+    """Sum of softplus over the units, each with weight 1, (n_rows,) float64."""
+    total, ones = np.zeros(len(rows)), np.ones_like(rbm.hidden)
+    transposed = by_feature(rbm)
+    for start in range(0, len(rows), BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
+        x = product(rows.states(part), transposed)
+        kernels.softplus_sum(x, rbm.hidden, ones, total[part])
+    return total
+
+
+def mean_state(rows, unit):
+    """Mean of a unit's states."""
+    return _mean(_respond(rows, unit.weights, unit.bias).mean)
+
+
+def penalty(objective, unit):
+    """c lambda / 2 |w, b|^2."""
+    strength = objective.unit_weight * objective.reg_lambda
+    square = np.square(unit.weights, dtype=np.float64).sum() + float(unit.bias) ** 2
+    return 0.5 * strength * float(square)
+
+
+def penalties(objective, rbm):
+    """The same for each unit of a model, with its own c."""
+    squares = np.square(rbm.weights, dtype=np.float64).sum(axis=1)
+    squares += np.square(rbm.hidden)
+    return 0.5 * objective.reg_lambda * rbm.unit_weights * squares
+
+
+def search(objective, samples, start, max_iter, tol):
+    """Maximise the penalised objective by L-BFGS.
+
+    ``start`` (n_features + 2,) is (w, b, s); with a ball, (w, b) is a point of the
+    space that is mapped into it.
+    """
+
+    def negative(z):
+        w, pull_back = _into_ball(z[:-1], objective.radius)
+        value, slope, shift_slope = value_and_gradient(objective, samples, w, z[-1])
+        return -value, -np.append(pull_back(slope), shift_slope)
+
+    result = minimize(
+        negative,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        # s is a mean of the unit's states; beyond, it fits the noise of the samples
+        bounds=[(-_MAX_WEIGHT, _MAX_WEIGHT)] * (len(start) - 1) + [(0.0, 1.0)],
+        options={"maxiter": max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 10},
+    )
+    w, _ = _into_ball(result.x[:-1], objective.radius)
+    return Unit(
+        w[:-1].astype(np.float32),
+        float(w[-1]),
+        float(result.x[-1]),
+        -float(result.fun),
+        int(result.nfev),
+    )
+
+
+def choose_start(objective, samples, rng):
+    """The best of some units that each tell one training row from the mean.
+
+    Without weights a unit gains nothing in any direction: a search from there, or from
+    near it, often stays.
+    """
+    n = len(samples.data)
+    center = samples.data.weighted_sum(np.ones(n, dtype=np.float32)) / n
+    index = rng.choice(n, size=min(_N_STARTS, n), replace=False)
+    directions = samples.data.take(index) - center
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    weights = directions * (_START_NORM / np.maximum(lengths, 1e-6))
+    # half way between the mean and the row
+    biases = -(weights * (center + 0.5 * directions)).sum(axis=1)
+    shift = 0.0 if objective.kind == "linearized" else 0.5
+    values = []
+    for w, bias in zip(weights.astype(np.float32), biases, strict=True):
+        unit = Unit(w, float(bias), shift, np.nan, 0)
+        values.append(gain(objective, samples, unit).value - penalty(objective, unit))
+    best = int(np.argmax(values))
+    return np.concatenate([weights[best], [biases[best], shift]])
+
+
+def value_and_gradient(objective, samples, w, shift):
+    """Penalised objective, its gradient by w (the bias last), its slope by the shift.
+
+    Sums are float64. The shift of the linearised objective stays where it is.
+    """
+    weights = w[:-1].astype(np.float32)
+    data = _respond(samples.data, weights, w[-1])
+    model = _respond(samples.model, weights, w[-1])
+    c, n_model = objective.unit_weight, len(samples.model)
+    value = _data_value(objective, samples, data, shift)
+    terms, log_ratio = _model_terms(objective, samples, model, shift)
+    if objective.kind == "linearized":
+        value -= terms.mean()
+        shares = np.full(n_model, 1.0 / n_model)
+        shift_slope = 0.0
+    else:
+        log_mean = _log_mean_exp(log_ratio)
+        value -= log_mean
+        shares = np.exp(log_ratio - log_mean) / n_model
+        shift_slope = c * (shares @ model.x - _mean(data.x))
+    s_data = np.float32(c / len(samples.data)) * (data.mean - np.float32(shift))
+    s_model = (c * shares * (model.mean - shift)).astype(np.float32)
+    slope = np.empty_like(w)
+    slope[:-1] = samples.data.weighted_sum(s_data)
+    slope[:-1] -= samples.model.weighted_sum(s_model)
+    slope[-1] = s_data.sum(dtype=np.float64) - s_model.sum(dtype=np.float64)
+    strength = c * objective.reg_lambda
+    value -= 0.5 * strength * float(w @ w)
+    slope -= strength * w
+    return float(value), slope, float(shift_slope)
+
+
+def _change(objective, x, shift):
+    """c (softplus(x) - s x), float64."""
+    softplus, mean = np.empty((2, *x.shape), dtype=np.float32)
+    bits.activate(x, softplus, mean)
+    return objective.unit_weight * (softplus - shift * x.astype(np.float64))
+
+
+class _Response(NamedTuple):
+    """A unit on rows, each (n_rows,) float32."""
+
+    x: np.ndarray
+    softplus: np.ndarray
+    mean: np.ndarray
+
+
+def _respond(rows, weights, bias):
+    x = rows.inputs(weights, bias)
+    response = _Response(x, np.empty_like(x), np.empty_like(x))
+    bits.activate(*response)
+    return response
+
+
+def _unit_outputs(rbm, rows):
+    """softplus of each unit, (n_units, n_rows) float32."""
+    x = product(rows.states(slice(None)), by_feature(rbm))
+    x += rbm.hidden
+    x = np.ascontiguousarray(x.T)
+    softplus, mean = np.empty((2, x.size), dtype=np.float32)
+    bits.activate(x.ravel(), softplus, mean)
+    return softplus.reshape(x.shape)
+
+
+def _data_value(objective, samples, data, shift):
+    """E_data[a(v)]; the linearised objective knows of no offset."""
+    value = objective.unit_weight * (_mean(data.softplus) - shift * _mean(data.x))
+    if objective.kind == "linearized" or samples.data_offset is None:
+        return value
+    return value + samples.data_offset.mean()
+
+
+def _model_terms(objective, samples, model, shift):
+    """a(v) of the draws from the model, without their offsets and with them."""
+    x, softplus = model.x.astype(np.float64), model.softplus.astype(np.float64)
+    terms = objective.unit_weight * (softplus - shift * x)
+    offset = samples.model_offset
+    return terms, (terms if offset is None else terms + offset)
+
+
+def _into_ball(z, radius):
+    """A point of the ball for any ``z``, and the map of gradients back to ``z``."""
+    if radius is None:
+        return z, lambda slope: slope
+    length = np.sqrt(1.0 + z @ z)
+    w = (radius / length) * z
+
+    def pull_back(slope):
+        return (radius / length) * (slope - (slope @ z) / length**2 * z)
+
+    return w, pull_back
+
+
+def _is_binary(V):
+    """Whether all values are 0 or 1: those are their own squares."""
+    return V.dtype == np.uint8 or bool((V * V == V).all())
+
+
+def _mean(values):
+    """Over the last axis, float64."""
+    return values.mean(axis=-1, dtype=np.float64)
+
+
+def _log_mean_exp(values):
+    """Of float64 values, over the last axis."""
+    highest = values.max(axis=-1, keepdims=True)
+    return highest[..., 0] + np.log(_mean(np.exp(values - highest)))

@@ -1,0 +1,1 @@
+"""The log partition function, estimated and enumerated."""

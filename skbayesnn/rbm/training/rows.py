@@ -1,0 +1,120 @@
+"""Training data of an RBM: kept as it came, turned into 0 and 1 block by block."""
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import DataConversionWarning
+
+from ..._validation import check_sparse, validate_data
+from ..._warnings import warn_caller
+from ..model import BLOCK_ROWS, sum_states
+
+
+class Rows:
+    """Rows of a data set as float32 values in [0, 1], made when they are asked for.
+
+    A float32 copy of the whole would take four times the memory of images in bytes.
+    """
+
+    def __init__(self, X, threshold, index=None):
+        self.X = X
+        self.threshold = threshold
+        # which of the rows these are; None for all
+        self.index = index
+        self.n_features = X.shape[1]
+        self._mean = None
+
+    def __len__(self):
+        return self.X.shape[0] if self.index is None else len(self.index)
+
+    def take(self, index, dtype=np.float32):
+        """The rows of an index array or a slice, dense (n_rows, n_features)."""
+        rows = self.X[index if self.index is None else self.index[index]]
+        if sp.issparse(rows):
+            rows = rows.toarray()
+        if self.threshold is not None:
+            rows = _above(rows, self.threshold)
+        return np.ascontiguousarray(rows, dtype=dtype)
+
+    def states(self, index, dtype=np.float32):
+        """The rows as uint8, 0 or 1; of another type if any value is between."""
+        if self.threshold is not None:
+            return self.take(index, np.uint8)
+        rows = self.take(index, dtype)
+        # 0 and 1 are their own squares
+        return rows.astype(np.uint8) if np.array_equal(rows, rows * rows) else rows
+
+    def blocks(self, dtype=np.float32):
+        """All rows, block after block, as ``states`` has them."""
+        for start in range(0, len(self), BLOCK_ROWS):
+            yield self.states(slice(start, start + BLOCK_ROWS), dtype)
+
+    def subset(self, index):
+        """The rows of an index array, without a copy of them."""
+        index = index if self.index is None else self.index[index]
+        return Rows(self.X, self.threshold, index)
+
+    def mean(self):
+        """Mean of each feature, float64; computed once."""
+        if self._mean is None:
+            total = np.zeros(self.n_features)
+            for block in self.blocks():
+                total += sum_states(block)
+            self._mean = total / len(self)
+        return self._mean
+
+
+def _above(rows, threshold):
+    """Which values are above; without floats where there are none."""
+    if rows.dtype == bool and 0 <= threshold < 1:
+        return rows
+    if rows.dtype.kind in "iu":
+        return rows > math.floor(threshold)
+    return rows > threshold
+
+
+def check_rows(estimator, X, *, reset, allow_nan=False):
+    """Validate ``X``, of any dtype and dense or CSR, and wrap it as `Rows`."""
+    if sp.issparse(X):
+        X = check_sparse(X)
+    X = validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype="numeric",
+        ensure_all_finite="allow-nan" if allow_nan else True,
+        reset=reset,
+    )
+    _check_range(X, estimator.binarize)
+    return Rows(X, estimator.binarize)
+
+
+def result_dtype(X):
+    """Type of the parameters of a model of ``X``: float64 only for float64."""
+    return np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
+
+
+def _check_range(X, threshold):
+    """Refuse, or tell of, values that are no probabilities."""
+    values = X.data if sp.issparse(X) else X
+    if values.dtype == bool or not values.size:
+        return
+    # a minimum that leaves NaN out, without a warning where there is nothing else
+    low, high = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
+    if not (low < 0 or high > 1):
+        return
+    if threshold is None:
+        raise ValueError(
+            "With binarize=None, X holds probabilities: expected values in [0, 1], "
+            f"found {low:.4g} to {high:.4g}. Scale X, or set binarize to the threshold "
+            "above which a value is 1."
+        )
+    # any other threshold has been chosen for such data
+    if 0 < threshold < 1:
+        warn_caller(
+            f"X has values outside [0, 1] ({low:.4g} to {high:.4g}): those above "
+            f"binarize={threshold} were taken as 1, all others as 0. Pass the "
+            "threshold that fits your data, 127 for images with values of 0 to 255.",
+            DataConversionWarning,
+        )

@@ -1,0 +1,1 @@
+"""Networks that prune themselves, by sparse Bayesian learning (Zhou, Ibrahim, Pan)."""

@@ -1,0 +1,1 @@
+"""Compiled passes through a network, and through records that feed back."""

@@ -1,0 +1,330 @@
+"""Compiled passes through a multi-layer perceptron with one flat parameter vector.
+
+Layer ``l`` maps ``sizes[l]`` units to ``sizes[l + 1]`` units.  ``theta`` holds, layer
+after layer, its weight matrix in C order (fan-in first) and then its biases.  Hidden
+units use ``activation``, the output layer is linear.  A ``theta`` that is longer ends
+in a skip connection: weights (n_features, n_outputs) from the inputs to the outputs.
+
+Samples stand along the last axis everywhere: inputs are (n_features, n_samples),
+outputs (n_outputs, n_samples), and a Jacobian holds one parameter a row.  So every
+inner loop runs over ``BLOCK`` neighbouring samples and vectorises, whatever the
+widths of the layers, and a pruned weight (a zero in ``theta``) costs one comparison.
+
+``weights[o]`` multiplies output ``o`` in the squared error and in the Jacobian: the
+inverse noise standard deviation, up to a common factor.
+"""
+
+import numpy as np
+
+from ..._numba import kernel
+from .activations import BLOCK, activate_many, activation_workspace, slope_block
+
+
+@kernel
+def n_units(sizes):
+    """Units of all layers, inputs included."""
+    total = 0
+    for size in sizes:
+        total += size
+    return total
+
+
+@kernel
+def n_layer_parameters(sizes):
+    """Weights and biases of the layers: where a skip connection starts."""
+    total = 0
+    for layer in range(len(sizes) - 1):
+        total += (sizes[layer] + 1) * sizes[layer + 1]
+    return total
+
+
+@kernel
+def _load(XT, start, width, a):
+    for i in range(XT.shape[0]):
+        for s in range(width):
+            a[i, s] = XT[i, start + s]
+
+
+@kernel
+def _forward_block(theta, sizes, activation, a, power, bits):
+    """Fill all units ``a`` (n_units, BLOCK) from the inputs in its first rows."""
+    n_layers = len(sizes) - 1
+    below = 0
+    w = 0
+    for layer in range(n_layers):
+        n_in = sizes[layer]
+        n_out = sizes[layer + 1]
+        above = below + n_in
+        bias = w + n_in * n_out
+        for j in range(n_out):
+            h = a[above + j]
+            h[:] = theta[bias + j]
+            for i in range(n_in):
+                weight = theta[w + i * n_out + j]
+                if weight != 0.0:
+                    x = a[below + i]
+                    for s in range(BLOCK):
+                        h[s] += weight * x[s]
+            if layer < n_layers - 1:
+                activate_many(activation, h, BLOCK, power, bits)
+        below = above
+        w = bias + n_out
+    if w < len(theta):
+        n_out = sizes[n_layers]
+        for j in range(n_out):
+            h = a[below + j]
+            for i in range(sizes[0]):
+                weight = theta[w + i * n_out + j]
+                if weight != 0.0:
+                    x = a[i]
+                    for s in range(BLOCK):
+                        h[s] += weight * x[s]
+
+
+@kernel
+def _backward_block(theta, sizes, activation, a, delta):
+    """Send the output derivatives in the last rows of ``delta`` back to all units.
+
+    On return ``delta`` holds, for every hidden and output unit, the derivative with
+    respect to its pre-activation, and for the inputs the derivative itself.
+    """
+    n_layers = len(sizes) - 1
+    first = n_units(sizes) - sizes[n_layers]
+    above = first
+    w = n_layer_parameters(sizes)
+    skip = w
+    for layer in range(n_layers - 1, -1, -1):
+        n_in = sizes[layer]
+        n_out = sizes[layer + 1]
+        below = above - n_in
+        w -= (n_in + 1) * n_out
+        for i in range(n_in):
+            d = delta[below + i]
+            d[:] = 0.0
+            for j in range(n_out):
+                weight = theta[w + i * n_out + j]
+                if weight != 0.0:
+                    up = delta[above + j]
+                    for s in range(BLOCK):
+                        d[s] += weight * up[s]
+            if layer > 0:
+                slope_block(activation, a[below + i], d)
+        above = below
+    if skip < len(theta):
+        n_out = sizes[n_layers]
+        for i in range(sizes[0]):
+            d = delta[i]
+            for j in range(n_out):
+                weight = theta[skip + i * n_out + j]
+                if weight != 0.0:
+                    up = delta[first + j]
+                    for s in range(BLOCK):
+                        d[s] += weight * up[s]
+
+
+@kernel
+def forward(theta, sizes, activation, XT):
+    """Outputs of the network, shape (n_outputs, n_samples)."""
+    n_samples = XT.shape[1]
+    n_out = sizes[-1]
+    a = np.zeros((n_units(sizes), BLOCK))
+    power, bits = activation_workspace(BLOCK)
+    first = len(a) - n_out
+    out = np.empty((n_out, n_samples))
+    for start in range(0, n_samples, BLOCK):
+        width = min(BLOCK, n_samples - start)
+        _load(XT, start, width, a)
+        _forward_block(theta, sizes, activation, a, power, bits)
+        for o in range(n_out):
+            for s in range(width):
+                out[o, start + s] = a[first + o, s]
+    return out
+
+
+@kernel
+def _product(x, d, width, squared):
+    """Sum of the derivatives ``x d``, or of their squares, over a block."""
+    total = 0.0
+    if squared:
+        for s in range(width):
+            total += (x[s] * d[s]) * (x[s] * d[s])
+    else:
+        for s in range(width):
+            total += x[s] * d[s]
+    return total
+
+
+@kernel
+def _add_products(sizes, a, delta, width, out, squared):
+    """Add to ``out`` the derivatives by each parameter summed over a block.
+
+    With ``squared`` the squares of the single samples' derivatives are summed.
+    """
+    below = 0
+    w = 0
+    for layer in range(len(sizes) - 1):
+        n_in = sizes[layer]
+        n_out = sizes[layer + 1]
+        above = below + n_in
+        for i in range(n_in):
+            for j in range(n_out):
+                out[w] += _product(a[below + i], delta[above + j], width, squared)
+                w += 1
+        for j in range(n_out):
+            d = delta[above + j]
+            total = 0.0
+            for s in range(width):
+                total += d[s] * d[s] if squared else d[s]
+            out[w] += total
+            w += 1
+        below = above
+    if w < len(out):
+        for i in range(sizes[0]):
+            for j in range(sizes[-1]):
+                out[w] += _product(a[i], delta[below + j], width, squared)
+                w += 1
+
+
+@kernel
+def loss_gradient(theta, sizes, activation, weights, XT, YT):
+    """Half the weighted squared error and its gradient, by backpropagation."""
+    n_samples = XT.shape[1]
+    n_out = sizes[-1]
+    a = np.zeros((n_units(sizes), BLOCK))
+    delta = np.zeros_like(a)
+    power, bits = activation_workspace(BLOCK)
+    first = len(a) - n_out
+    gradient = np.zeros_like(theta)
+    loss = 0.0
+    for start in range(0, n_samples, BLOCK):
+        width = min(BLOCK, n_samples - start)
+        _load(XT, start, width, a)
+        _forward_block(theta, sizes, activation, a, power, bits)
+        for o in range(n_out):
+            squared_weight = weights[o] * weights[o]
+            for s in range(width):
+                residual = a[first + o, s] - YT[o, start + s]
+                delta[first + o, s] = squared_weight * residual
+                loss += 0.5 * squared_weight * residual * residual
+        _backward_block(theta, sizes, activation, a, delta)
+        _add_products(sizes, a, delta, width, gradient, False)
+    return loss, gradient
+
+
+@kernel
+def _seed_output(delta, first, o, value):
+    delta[first:] = 0.0
+    delta[first + o] = value
+
+
+@kernel
+def ggn_diag(theta, sizes, activation, weights, XT):
+    """Exact diagonal of ``J.T @ J`` without ever forming ``J``.
+
+    The backward pass of equation (21) with its Gauss-Newton term alone: each output
+    sends one derivative back, whose square is accumulated.
+    """
+    n_samples = XT.shape[1]
+    n_out = sizes[-1]
+    a = np.zeros((n_units(sizes), BLOCK))
+    delta = np.zeros_like(a)
+    power, bits = activation_workspace(BLOCK)
+    first = len(a) - n_out
+    diag = np.zeros_like(theta)
+    for start in range(0, n_samples, BLOCK):
+        width = min(BLOCK, n_samples - start)
+        _load(XT, start, width, a)
+        _forward_block(theta, sizes, activation, a, power, bits)
+        for o in range(n_out):
+            _seed_output(delta, first, o, weights[o])
+            _backward_block(theta, sizes, activation, a, delta)
+            _add_products(sizes, a, delta, width, diag, True)
+    return diag
+
+
+@kernel
+def _store_jacobian(sizes, a, delta, column, start, width, o, JT):
+    """Write the derivatives by the kept parameters, one parameter a row."""
+    below = 0
+    w = 0
+    for layer in range(len(sizes) - 1):
+        n_in = sizes[layer]
+        n_out = sizes[layer + 1]
+        above = below + n_in
+        for i in range(n_in + 1):
+            for j in range(n_out):
+                c = column[w]
+                w += 1
+                if c < 0:
+                    continue
+                d = delta[above + j]
+                if i == n_in:
+                    for s in range(width):
+                        JT[c, o, start + s] = d[s]
+                else:
+                    x = a[below + i]
+                    for s in range(width):
+                        JT[c, o, start + s] = x[s] * d[s]
+        below = above
+    if w < len(column):
+        for i in range(sizes[0]):
+            x = a[i]
+            for j in range(sizes[-1]):
+                c = column[w]
+                w += 1
+                if c >= 0:
+                    d = delta[below + j]
+                    for s in range(width):
+                        JT[c, o, start + s] = x[s] * d[s]
+
+
+@kernel
+def jacobian(theta, sizes, activation, column, n_columns, weights, XT):
+    """Outputs and their weighted derivatives by the parameters that are kept.
+
+    ``column[p]`` is the row of parameter ``p`` in the result, -1 if it was pruned.
+    Returns outputs (n_outputs, n_samples) and the transposed Jacobian
+    (n_columns, n_outputs, n_samples).
+    """
+    n_samples = XT.shape[1]
+    n_out = sizes[-1]
+    a = np.zeros((n_units(sizes), BLOCK))
+    delta = np.zeros_like(a)
+    power, bits = activation_workspace(BLOCK)
+    first = len(a) - n_out
+    out = np.empty((n_out, n_samples))
+    JT = np.empty((n_columns, n_out, n_samples))
+    for start in range(0, n_samples, BLOCK):
+        width = min(BLOCK, n_samples - start)
+        _load(XT, start, width, a)
+        _forward_block(theta, sizes, activation, a, power, bits)
+        for o in range(n_out):
+            for s in range(width):
+                out[o, start + s] = a[first + o, s]
+            _seed_output(delta, first, o, weights[o])
+            _backward_block(theta, sizes, activation, a, delta)
+            _store_jacobian(sizes, a, delta, column, start, width, o, JT)
+    return out, JT
+
+
+@kernel
+def input_sensitivity(theta, sizes, activation, XT):
+    """Mean squared derivative of the outputs by each input, summed over outputs."""
+    n_features, n_samples = XT.shape
+    n_out = sizes[-1]
+    a = np.zeros((n_units(sizes), BLOCK))
+    delta = np.zeros_like(a)
+    power, bits = activation_workspace(BLOCK)
+    first = len(a) - n_out
+    total = np.zeros(n_features)
+    for start in range(0, n_samples, BLOCK):
+        width = min(BLOCK, n_samples - start)
+        _load(XT, start, width, a)
+        _forward_block(theta, sizes, activation, a, power, bits)
+        for o in range(n_out):
+            _seed_output(delta, first, o, 1.0)
+            _backward_block(theta, sizes, activation, a, delta)
+            for i in range(n_features):
+                for s in range(width):
+                    total[i] += delta[i, s] * delta[i, s]
+    return total / n_samples

@@ -1,0 +1,92 @@
+"""Compiled passes of one sample through a network, as a recursion needs them.
+
+Layout of ``theta`` as in `mlp`. Inner loops run over the units of a layer, which stand
+side by side in memory, and vectorise.
+"""
+
+import numpy as np
+
+from ..._numba import kernel
+from .activations import activate_many, activation_workspace, slope
+from .layers import n_layer_parameters, n_units
+
+
+@kernel
+def row_workspace(sizes):
+    """Values of all units, and scratch memory of the activations."""
+    widest = np.int64(1)
+    for size in sizes[1:-1]:
+        widest = max(widest, size)
+    power, bits = activation_workspace(widest)
+    return np.zeros(n_units(sizes)), power, bits
+
+
+@kernel
+def forward_row(theta, sizes, activation, a, power, bits):
+    """All units from the inputs at the head of ``a``."""
+    n_layers = len(sizes) - 1
+    below = 0
+    w = 0
+    for layer in range(n_layers):
+        n_in = sizes[layer]
+        n_out = sizes[layer + 1]
+        above = below + n_in
+        bias = w + n_in * n_out
+        h = a[above : above + n_out]
+        h[:] = theta[bias : bias + n_out]
+        for i in range(n_in):
+            x = a[below + i]
+            row = theta[w + i * n_out : w + (i + 1) * n_out]
+            for j in range(n_out):
+                h[j] += x * row[j]
+        if layer < n_layers - 1:
+            activate_many(activation, h, n_out, power, bits)
+        below = above
+        w = bias + n_out
+    if w < len(theta):
+        n_out = sizes[n_layers]
+        for i in range(sizes[0]):
+            for j in range(n_out):
+                a[below + j] += a[i] * theta[w + i * n_out + j]
+
+
+@kernel
+def backward_row(theta, sizes, activation, a, delta, derivative):
+    """Derivatives of the output whose seed stands in the last places of ``delta``.
+
+    Fills ``delta`` for all units (for inputs: the derivative by the scaled input) and
+    ``derivative`` by each parameter.
+    """
+    n_layers = len(sizes) - 1
+    first = n_units(sizes) - sizes[n_layers]
+    above = first
+    w = n_layer_parameters(sizes)
+    skip = w
+    for layer in range(n_layers - 1, -1, -1):
+        n_in = sizes[layer]
+        n_out = sizes[layer + 1]
+        below = above - n_in
+        w -= (n_in + 1) * n_out
+        d = delta[above : above + n_out]
+        for i in range(n_in):
+            start = w + i * n_out
+            row = theta[start : start + n_out]
+            out = derivative[start : start + n_out]
+            x = a[below + i]
+            total = 0.0
+            for j in range(n_out):
+                total += row[j] * d[j]
+                out[j] = x * d[j]
+            if layer > 0:
+                total *= slope(activation, x)
+            delta[below + i] = total
+        bias = w + n_in * n_out
+        derivative[bias : bias + n_out] = d
+        above = below
+    if skip < len(theta):
+        n_out = sizes[n_layers]
+        for i in range(sizes[0]):
+            for j in range(n_out):
+                d = delta[first + j]
+                delta[i] += theta[skip + i * n_out + j] * d
+                derivative[skip + i * n_out + j] = a[i] * d

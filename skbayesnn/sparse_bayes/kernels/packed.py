@@ -1,0 +1,235 @@
+"""Compiled steps of a simulation that is called row by row, inside a controller.
+
+Passing an array to a kernel costs more than a small network does, so everything that a
+step needs is packed into two arrays, and taken from them as views: ``memory`` (float64)
+with the numbers, ``layout`` (int64) with the places where they stand. A committee is
+packed as a whole; each of its networks runs on outputs of its own. No step allocates.
+
+``memory`` starts with the inputs of the row to predict, the outputs predicted last, and
+the limit of `narx.Recursion`. ``layout`` starts with the fields ``N_NETWORKS`` to
+``NOW``, and goes on with a record of the fields ``ACTIVATION`` to ``SCRATCH`` for each
+network. The history of a network is a ring buffer of rows, each the inputs and then the
+outputs.
+"""
+
+import numpy as np
+
+from ..._numba import kernel
+from .one_row import forward_row
+
+# head of `layout`; LENGTH: of a history; NOW: where the newest row starts in each
+N_NETWORKS, N_INPUTS, N_OUTPUTS, LENGTH, NOW = range(5)
+HEAD = 5
+# One record a network. SIZES and BACK are places in `layout`: of the layers' widths,
+# and behind them of the distances in the history from the newest row back to each
+# regressor. The others are places in `memory`, of blocks that follow one another.
+ACTIVATION, DIVERGED, SIZES, BACK = range(4)
+WEIGHT, THETA, X_SCALING, Y_SCALING, HISTORY, UNITS, SCRATCH = range(4, 11)
+RECORD = 11
+# of shares that should be one half; as in the median of whole records
+ROUNDING = 1e-9
+
+
+def pack(networks, weights, n_inputs, n_outputs, n_rows, limit):
+    """Memory and layout of some networks, with ``n_rows`` rows of missing history.
+
+    ``networks`` holds (theta, sizes, activation, recursion) of each.
+    """
+    width = n_inputs + n_outputs
+    length = width * n_rows
+    memory = [np.zeros(width), [limit]]
+    records, tail = [], []
+    place = width + 1
+    tail_place = HEAD + RECORD * len(networks)
+    for weight, (theta, sizes, activation, recursion) in zip(
+        weights, networks, strict=True
+    ):
+        x_scaling = [recursion.x_offset, recursion.x_scale]
+        y_scaling = [recursion.y_offset, recursion.y_scale]
+        blocks = [
+            [weight],
+            theta,
+            np.concatenate(x_scaling),
+            np.concatenate(y_scaling),
+            np.full(length, np.nan),
+            np.zeros(np.sum(sizes)),
+            np.zeros(np.sum(sizes)),
+        ]
+        places = place + np.cumsum([0, *(len(block) for block in blocks)])
+        sizes_place, tail_place = tail_place, tail_place + len(sizes)
+        back = width * recursion.lag - recursion.signal
+        back_place, tail_place = tail_place, tail_place + len(back)
+        records += [activation, 0, sizes_place, back_place]
+        records += places[:-1].tolist()
+        tail += [*sizes, *back]
+        memory += blocks
+        place = places[-1]
+    head = [len(networks), n_inputs, n_outputs, length, length - width]
+    layout = np.array([*head, *records, *tail], dtype=np.int64)
+    return np.concatenate(memory), layout
+
+
+def histories(memory, layout):
+    """Views (n_rows, n_inputs + n_outputs) of the ring buffers, one a network."""
+    width, length = layout[N_INPUTS] + layout[N_OUTPUTS], layout[LENGTH]
+    starts = layout[HEAD + HISTORY :: RECORD][: layout[N_NETWORKS]]
+    return [memory[start : start + length].reshape(-1, width) for start in starts]
+
+
+def diverged(layout):
+    """View of the flags of the networks that have diverged."""
+    return layout[HEAD + DIVERGED :: RECORD][: layout[N_NETWORKS]]
+
+
+@kernel
+def _gather(memory, layout, at, now):
+    """Scaled regressors of the newest row; False if one of them is missing."""
+    length = layout[LENGTH]
+    back = layout[at + BACK]
+    history = layout[at + HISTORY]
+    units = layout[at + UNITS]
+    n_regressors = layout[layout[at + SIZES]]
+    offset = layout[at + X_SCALING]
+    scale = offset + n_regressors
+    for i in range(n_regressors):
+        place = now - layout[back + i]
+        place = place + length if place < 0 else place
+        value = memory[history + place]
+        if not np.isfinite(value):
+            return False
+        memory[units + i] = (value - memory[offset + i]) / memory[scale + i]
+    return True
+
+
+@kernel
+def _forward(memory, layout, at):
+    """All units of one network from its regressors."""
+    sizes = layout[layout[at + SIZES] : layout[at + BACK]]
+    theta = memory[layout[at + THETA] : layout[at + X_SCALING]]
+    a = memory[layout[at + UNITS] : layout[at + SCRATCH]]
+    power = memory[layout[at + SCRATCH] : layout[at + SCRATCH] + len(a)]
+    forward_row(theta, sizes, layout[at + ACTIVATION], a, power, power.view(np.int64))
+
+
+@kernel
+def _emit(memory, layout, at, now):
+    """Outputs of one network into its history; False if they diverged."""
+    n_inputs = layout[N_INPUTS]
+    n_outputs = layout[N_OUTPUTS]
+    limit = memory[n_inputs + n_outputs]
+    scaled = layout[at + SCRATCH] - n_outputs
+    for o in range(n_outputs):
+        # a NaN fails this comparison, too
+        if not abs(memory[scaled + o]) <= limit:
+            return False
+    row = layout[at + HISTORY] + now + n_inputs
+    offset = layout[at + Y_SCALING]
+    scale = offset + n_outputs
+    for o in range(n_outputs):
+        value = memory[scaled + o] * memory[scale + o]
+        memory[row + o] = value + memory[offset + o]
+    return True
+
+
+@kernel
+def _advance(memory, layout, at, now):
+    """Outputs of one network for the newest row; False if they are missing."""
+    if layout[at + DIVERGED] or not _gather(memory, layout, at, now):
+        return False
+    _forward(memory, layout, at)
+    if _emit(memory, layout, at, now):
+        return True
+    layout[at + DIVERGED] = 1
+    return False
+
+
+@kernel
+def _combine(memory, layout, place):
+    """Weighted median over the networks of what stands at ``place`` of a history.
+
+    Without sorting: a value is the median if half of the weight is not above it, and
+    where exactly half is, the median lies between it and the next.
+    """
+    n_networks = layout[N_NETWORKS]
+    if n_networks == 1:
+        return memory[layout[HEAD + HISTORY] + place]
+    total = 0.0
+    for k in range(n_networks):
+        at = HEAD + k * RECORD
+        if np.isfinite(memory[layout[at + HISTORY] + place]):
+            total += memory[layout[at + WEIGHT]]
+    if total < 0.5:
+        return np.nan
+    low = np.inf
+    high = np.inf
+    for k in range(n_networks):
+        value = memory[layout[HEAD + k * RECORD + HISTORY] + place]
+        share = 0.0
+        for j in range(n_networks):
+            at = HEAD + j * RECORD
+            # false for a NaN
+            if memory[layout[at + HISTORY] + place] <= value:
+                share += memory[layout[at + WEIGHT]]
+        if share >= (0.5 - ROUNDING) * total and value < low:
+            low = value
+        if share > (0.5 + ROUNDING) * total and value < high:
+            high = value
+    return 0.5 * (low + high)
+
+
+@kernel
+def step(memory, layout):
+    """Predict the row whose inputs stand at the head of ``memory``.
+
+    The outputs follow the inputs there, in the user's units, NaN where missing or
+    diverged; the first of them is returned as well.
+    """
+    n_inputs = layout[N_INPUTS]
+    n_outputs = layout[N_OUTPUTS]
+    now = layout[NOW] + n_inputs + n_outputs
+    now = now if now < layout[LENGTH] else 0
+    layout[NOW] = now
+    for k in range(layout[N_NETWORKS]):
+        at = HEAD + k * RECORD
+        row = layout[at + HISTORY] + now
+        for i in range(n_inputs):
+            memory[row + i] = memory[i]
+        if not _advance(memory, layout, at, now):
+            for o in range(n_outputs):
+                memory[row + n_inputs + o] = np.nan
+    for o in range(n_outputs):
+        memory[n_inputs + o] = _combine(memory, layout, now + n_inputs + o)
+    return memory[n_inputs]
+
+
+@kernel
+def run(memory, layout, X, out):
+    """`step` through the rows of ``X``, with the outputs in those of ``out``."""
+    n_inputs = layout[N_INPUTS]
+    for row in range(len(out)):
+        for i in range(n_inputs):
+            memory[i] = X[row, i]
+        step(memory, layout)
+        for o in range(layout[N_OUTPUTS]):
+            out[row, o] = memory[n_inputs + o]
+
+
+@kernel
+def update(memory, layout):
+    """Replace the newest outputs of all networks by those that stand in ``memory``.
+
+    A missing one leaves the networks' own. A network that diverged goes on once all
+    outputs of the row are there.
+    """
+    n_inputs = layout[N_INPUTS]
+    n_outputs = layout[N_OUTPUTS]
+    for k in range(layout[N_NETWORKS]):
+        at = HEAD + k * RECORD
+        row = layout[at + HISTORY] + layout[NOW] + n_inputs
+        complete = True
+        for o in range(n_outputs):
+            if np.isfinite(memory[n_inputs + o]):
+                memory[row + o] = memory[n_inputs + o]
+            complete = complete and np.isfinite(memory[row + o])
+        if complete:
+            layout[at + DIVERGED] = 0

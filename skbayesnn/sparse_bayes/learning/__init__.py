@@ -1,0 +1,1 @@
+"""From a record to fitted networks: likelihood, prior, curvature, cycles, restarts."""

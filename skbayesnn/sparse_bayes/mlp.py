@@ -1,0 +1,316 @@
+"""The static regressor: a perceptron that prunes itself and knows its uncertainty."""
+
+import numpy as np
+from sklearn.neural_network import MLPRegressor
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _validation as checks
+from .._fitting import restore_on_failure
+from .._sklearn import fit_context
+from .base import SparseBayesRegressor
+from .parameters import check_hidden_layer_sizes
+
+
+class SparseBayesMLPRegressor(SparseBayesRegressor):
+    r"""Multi-layer perceptron regressor learned by sparse Bayesian learning.
+
+    Every group of weights has a Gaussian prior whose variance is learned by maximising
+    the marginal likelihood (Laplace approximation with the Gauss-Newton curvature).
+    The variance of a group that the data do not need goes to zero, and the group is
+    pruned. Each cycle is Algorithm 1 of [1]_: a regularised fit of the weights, the
+    update of the variances, and pruning.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or array-like of int, default=(20,)
+        Units in each hidden layer before pruning. ``()`` is a linear model.
+    activation : {"tanh", "relu", "logistic"}, default="tanh"
+        Activation of the hidden units. The output is linear.
+    groups : {"element", "row", "column", "layer"} or sequence of these, \
+            default=("row", "column")
+        Which weights share a prior variance (Table 1 of [1]_): each has its own
+        ("element", the paper's shape-wise), all that leave a unit ("row": prunes
+        inputs and units), all that enter a unit ("column": prunes units), or all of a
+        layer ("layer"). With several, a weight's prior is the product of its groups'
+        priors.
+    reg_lambda : float or array-like of shape (n_layers,), default=1.0
+        Strength of the prior in (15), not negative; one number a weight layer is
+        allowed. It acts as a temperature: the likelihood counts to the power
+        1 / ``reg_lambda``. 1 is Bayes' rule for independent Gaussian residuals, more
+        is for residuals that are not, 0 is no regularisation.
+    kappa_variance : float, default=1e-6
+        A weight whose prior variance falls below is pruned. In units of the scaled
+        inputs and outputs, see ``normalize``.
+    kappa_weight : float, default=1e-3
+        A weight whose magnitude falls below is pruned. Units as above.
+    reweight : bool, default=True
+        False keeps the penalty of the first cycle: the conventional group lasso (the
+        lasso for ``groups="element"``) with the penalty
+        :math:`2 \lambda \sum_g \|W_g\|_2` beside :math:`\|y - \hat y\|^2 / \sigma^2`.
+    noise_variance : "auto", float or array-like of shape (n_outputs,), default="auto"
+        Variance of the observation noise, in squared units of y. "auto" learns it with
+        the prior variances.
+    curvature : {"auto", "full", "diag"}, default="auto"
+        Gauss-Newton matrix that the updates use: whole (by its N x N dual where
+        weights outnumber samples), or its exact diagonal. "auto" takes the whole one
+        up to 4096 unknowns.
+    solver : {"lm", "lbfgs", "adam"}, default="lm"
+        Fit of the weights within a cycle: Levenberg-Marquardt, the best for networks
+        of up to some thousand weights; L-BFGS or Adam for larger ones.
+    max_cycles : int, default=200
+        Largest number of cycles.
+    max_iter : "auto" or int, default="auto"
+        Iterations of the solver in a cycle (steps, or epochs of Adam). "auto" is 3 for
+        "lm", 50 for "lbfgs" and 20 for "adam".
+    tol : float, default=1e-3
+        A fit ends when ten cycles in turn prune nothing and bring the objective no new
+        low by more than ``tol`` an observation.
+    normalize : bool, default=True
+        Scale inputs and outputs to zero mean and unit variance inside the model.
+        ``coefs_``, ``prior_variance_``, ``posterior_covariance_`` and the thresholds
+        then refer to the scaled variables; everything else is in the user's units.
+    n_restarts : int, default=1
+        Fits from different random weights. The one with the lowest objective is kept.
+    n_jobs : int or None, default=None
+        Restarts that run side by side (joblib). It does not change the result.
+    warm_start : bool, default=False
+        Go on from the network, variances and scaling of the previous fit. A fit that
+        Ctrl-C interrupts then keeps the last finished cycle.
+    random_state : int, RandomState instance or None, default=None
+        Source of the initial weights and of Adam's mini-batches.
+    verbose : bool or int, default=False
+        Print a line a cycle.
+
+    Attributes
+    ----------
+    coefs_ : list of ndarray of shape (n_units_in, n_units_out)
+        Posterior mode of the weights, zero where pruned.
+    intercepts_ : list of ndarray of shape (n_units_out,)
+        Biases.
+    masks_ : list of ndarray of bool, shapes as ``coefs_``
+        True where a weight was kept.
+    prior_variance_ : list of ndarray, shapes as ``coefs_``
+        Learned prior variance of each weight, zero where pruned.
+    noise_variance_ : float or ndarray of shape (n_outputs,)
+        Noise variance in squared units of y.
+    posterior_covariance_ : ndarray of shape (n_kept, n_kept) or (n_kept,)
+        Posterior covariance (11) of the kept parameters, layer after layer, each with
+        its weights in C order and then its biases; its diagonal with
+        ``curvature="diag"`` or more than 4096 kept parameters.
+    log_marginal_likelihood_ : float
+        Laplace approximation of the log evidence of y, in nats.
+    feature_relevance_ : ndarray of shape (n_features_in_,)
+        Root mean squared derivative of the scaled output by each scaled input over the
+        training data; 0 for an input that was pruned.
+    history_ : dict of ndarray, one entry a cycle
+        ``objective_start``, ``objective`` and ``objective_pruned``: (10) with the
+        curvature of the cycle, before and after its updates, and after its pruning;
+        ``rmse`` (units of y), ``n_active_weights``, ``n_active_neurons`` and
+        ``n_iter``.
+    n_cycles_ : int
+        Cycles done.
+    n_iter_ : int
+        Solver iterations over all cycles.
+    n_outputs_ : int
+        Number of outputs.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when they are all strings.
+
+    See Also
+    --------
+    SparseBayesNARXRegressor : The same network on lagged inputs and outputs.
+
+    Notes
+    -----
+    The linear algebra of a fit runs on one BLAS thread; use both cores by restarts or
+    by folds of a search, side by side.
+
+    References
+    ----------
+    .. [1] H. Zhou, C. Ibrahim, W. Pan, "A Sparse Bayesian Deep Learning Approach for
+       Identification of Cascaded Tanks Benchmark", 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayesnn import SparseBayesMLPRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(200, 5))
+    >>> y = np.sin(2 * X[:, 0]) + 0.05 * rng.standard_normal(200)
+    >>> model = SparseBayesMLPRegressor(random_state=0).fit(X, y)
+    >>> int(np.argmax(model.feature_relevance_))
+    0
+    >>> mean, std = model.predict(X, return_std=True)
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes=(20,),
+        activation="tanh",
+        *,
+        groups=("row", "column"),
+        reg_lambda=1.0,
+        kappa_variance=1e-6,
+        kappa_weight=1e-3,
+        reweight=True,
+        noise_variance="auto",
+        curvature="auto",
+        solver="lm",
+        max_cycles=200,
+        max_iter="auto",
+        tol=1e-3,
+        normalize=True,
+        n_restarts=1,
+        n_jobs=None,
+        warm_start=False,
+        random_state=None,
+        verbose=False,
+    ):
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.groups = groups
+        self.reg_lambda = reg_lambda
+        self.kappa_variance = kappa_variance
+        self.kappa_weight = kappa_weight
+        self.reweight = reweight
+        self.noise_variance = noise_variance
+        self.curvature = curvature
+        self.solver = solver
+        self.max_cycles = max_cycles
+        self.max_iter = max_iter
+        self.tol = tol
+        self.normalize = normalize
+        self.n_restarts = n_restarts
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @restore_on_failure
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y):
+        """Learn network, prior variances and noise from data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs, finite. Constant columns are pruned.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets, finite.
+
+        Returns
+        -------
+        self : SparseBayesMLPRegressor
+            The fitted estimator. If the fit fails or is interrupted, an earlier fit
+            stays as it was.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their range, and for data that are not finite, too
+            few, or too large to be squared.
+        """
+        X, y = checks.validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            order="C",
+            multi_output=True,
+            y_numeric=True,
+            ensure_min_samples=2,
+        )
+        # after the conversion to numbers, which makes a NaN of None and of "nan"
+        y = checks.check_outputs(y, allow_nan=False)
+        checks.check_magnitude(X, "X")
+        checks.check_magnitude(y, "y")
+        self._single_output = y.ndim == 1
+        self._fit_network(X, y.reshape(len(y), -1))
+        return self
+
+    def predict(self, X, return_std=False):
+        """Predict by the posterior mode.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        return_std : bool, default=False
+            Return the standard deviation of new observations as well: posterior of the
+            weights by the delta method, plus noise.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions, in units of y.
+        y_std : ndarray shaped like y
+            Only if ``return_std=True``.
+        """
+        X = self._check_inputs(X)
+        mean = self._shape_like_y(self._model.mean(X))
+        if return_std:
+            return mean, self._shape_like_y(self._model.std(X))
+        return mean
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draw observations from the posterior predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Inputs.
+        n_samples : int, default=1
+            Draws; each has its own weights and its own noise.
+        random_state : int, RandomState instance or None, default=0
+            Source of the draws.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples_X, n_samples)
+            The draws, in units of y; (n_samples_X, n_outputs, n_samples) when y had
+            two dimensions in fit.
+        """
+        X = self._check_inputs(X)
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        draws = self._model.draws(X, n_samples, np.random.default_rng(seed))
+        return draws[:, 0] if self._single_output else draws
+
+    def to_mlp_regressor(self):
+        """Hand the network to scikit-learn.
+
+        Returns
+        -------
+        regressor : sklearn.neural_network.MLPRegressor
+            Fitted, in the user's units, with the same predictions.
+        """
+        check_is_fitted(self)
+        regressor = MLPRegressor(
+            hidden_layer_sizes=check_hidden_layer_sizes(self.hidden_layer_sizes),
+            activation=self.activation,
+            random_state=self.random_state,
+        )
+        regressor.coefs_, regressor.intercepts_ = self._model.unscaled_layers()
+        regressor.n_layers_ = len(regressor.coefs_) + 1
+        regressor.n_outputs_ = self.n_outputs_
+        regressor.out_activation_ = "identity"
+        regressor.n_iter_ = self.n_iter_
+        regressor.t_ = 0
+        regressor.loss_ = regressor.best_loss_ = 0.5 * float(
+            np.mean(np.square(self.history_["rmse"][-1]))
+        )
+        regressor.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            regressor.feature_names_in_ = self.feature_names_in_
+        return regressor
+
+    def _check_inputs(self, X):
+        check_is_fitted(self)
+        X = checks.validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        checks.check_magnitude(X, "X")
+        return X
+
+    def _shape_like_y(self, values):
+        return values[:, 0] if self._single_output else values

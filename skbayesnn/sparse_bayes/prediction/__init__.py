@@ -1,0 +1,1 @@
+"""What a fitted network says of new rows: means, variances, draws, streams."""

@@ -1,0 +1,277 @@
+"""Free runs that continue from a saved state: whole records, or row by row."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import packed as stream
+from . import forecast as simulation
+from .forecast import Forecast
+
+
+class SimulationState(NamedTuple):
+    """All that a simulation needs to go on: the rows that its lags still reach.
+
+    All values are in the user's units, the latest row last.
+
+    Parameters
+    ----------
+    inputs : ndarray of shape (max_lag, n_inputs)
+        Inputs of the last rows.
+    outputs : ndarray of shape (n_networks, max_lag, n_outputs)
+        Outputs of each network of the model in these rows: measured, or its own.
+    diverged : ndarray of bool of shape (n_networks,)
+        Networks that have left the plausible range, and predict no more.
+    """
+
+    inputs: np.ndarray
+    outputs: np.ndarray
+    diverged: np.ndarray
+
+
+def state_after(U, Y, n_networks, max_lag):
+    """The state after rows whose outputs are the same for all networks."""
+    first = len(Y) - max_lag
+    outputs = np.tile(Y[first:], (n_networks, 1, 1))
+    return SimulationState(U[first:].copy(), outputs, np.zeros(n_networks, dtype=bool))
+
+
+def check_state(state, shapes):
+    """The state as arrays of its own; refused if it is of another model."""
+    if not isinstance(state, SimulationState):
+        raise TypeError(
+            "state must be a SimulationState, as predict(..., return_state=True) and "
+            f"StreamingPredictor.state give it; got {type(state).__name__}."
+        )
+    types = (np.float64, np.float64, bool)
+    checked = SimulationState(*map(np.array, state, types))
+    for name, array, shape in zip(state._fields, checked, shapes, strict=True):
+        if array.shape != shape:
+            raise ValueError(
+                f"state is of another model: {name} must have shape {shape}; got "
+                f"{array.shape}."
+            )
+    return checked
+
+
+def state_shapes(n_networks, max_lag, n_inputs, n_outputs):
+    """Shapes of the fields of a `SimulationState`."""
+    return (max_lag, n_inputs), (n_networks, max_lag, n_outputs), (n_networks,)
+
+
+def run_on(networks, weights, state, U):
+    """Forecast of the rows ``U`` that follow a state, and the state after them.
+
+    ``networks`` holds (fitted network, lags) of each.
+    """
+    before = len(state.inputs)
+    U = np.concatenate([state.inputs, U])
+    forecasts, outputs = [], []
+    for network, known, gone in zip(
+        networks, state.outputs, state.diverged, strict=True
+    ):
+        Y = np.full((len(U), known.shape[1]), np.nan)
+        Y[:before] = known
+        whole = Forecast(Y, None, len(U) - before)
+        if not gone:
+            starts = np.array([0, len(U)])
+            whole = simulation.free_run(*network, U, Y, starts, before, False)
+        forecasts.append(whole._replace(mean=whole.mean[before:]))
+        outputs.append(whole.mean[len(U) - before :])
+    forecast = forecasts[0]
+    if len(forecasts) > 1:
+        forecast = simulation.combine(forecasts, weights)
+    diverged = np.array([one.n_diverged > 0 for one in forecasts])
+    return forecast, SimulationState(
+        U[len(U) - before :].copy(), np.array(outputs), diverged
+    )
+
+
+class StreamingPredictor:
+    """A model that predicts row by row, for use inside a controller.
+
+    :meth:`SparseBayesNARXRegressor.stream` makes one. All its memory is taken when it
+    is made; a step takes none, and less than 2 microseconds for a pruned network. It
+    has a copy of what it needs of the model, which may be fitted anew meanwhile. One
+    object is one simulation, which two threads must not step at a time.
+    ``copy.deepcopy`` and ``pickle`` give another one that goes on from the same rows.
+
+    Parameters
+    ----------
+    model : SparseBayesNARXRegressor
+        A fitted model.
+    state : SimulationState
+        The rows from which to go on.
+
+    See Also
+    --------
+    SparseBayesNARXRegressor.predict : Predictions of whole records, with standard
+        deviations.
+
+    Notes
+    -----
+    Where ``predict`` warns of a divergence, a stream is silent: its predictions are NaN
+    from there on, until it is given measured outputs or another state.
+
+    Examples
+    --------
+    >>> from skbayesnn import SparseBayesNARXRegressor
+    >>> from skbayesnn.datasets import make_cascaded_tanks
+    >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
+    >>> model = SparseBayesNARXRegressor(random_state=0).fit(u, y)
+    >>> stream = model.stream(u[:50], y[:50])
+    >>> level = stream.step(3.5)  # free run: from the model's own outputs
+    >>> stream.update(level + 0.1)  # what was measured then
+    >>> level = stream.step(3.5)  # one step ahead of the measured output
+    >>> saved = stream.state
+    >>> plan = stream.run([[3.0], [2.5], [2.0]])  # what would happen
+    >>> stream.state = saved
+    """
+
+    def __init__(self, model, state):
+        networks, weights = model._networks()
+        n_inputs, n_outputs = model.n_features_in_, model.n_outputs_
+        max_lag = model.max_lag_
+        self._n_inputs, self._n_outputs = n_inputs, n_outputs
+        self._flat = model._single_output
+        self._one_input = n_inputs == 1
+        self._output = slice(n_inputs, n_inputs + n_outputs)
+        self._shapes = state_shapes(len(networks), max_lag, n_inputs, n_outputs)
+        self._memory, self._layout = stream.pack(
+            [
+                (
+                    network.network.theta,
+                    network.network.sizes,
+                    network.network.activation,
+                    simulation.make_recursion(network, lags),
+                )
+                for network, lags in networks
+            ],
+            weights,
+            n_inputs,
+            n_outputs,
+            max_lag + 1,
+            max(network.scaling.limit for network, _ in networks),
+        )
+        self._compile()
+        self.state = state
+
+    def _compile(self):
+        """Compile, or load from the cache, now rather than in the control loop."""
+        packed = self._memory, self._layout
+        stream.step(*packed)
+        stream.update(*packed)
+        stream.run(*packed, np.empty((0, self._n_inputs)), np.empty((0, 1)))
+
+    def step(self, u=None):
+        """Predict the next row from its inputs.
+
+        Parameters
+        ----------
+        u : float or array-like of shape (n_inputs,), default=None
+            Inputs of the row to predict; a float, the fastest, for a single input;
+            None for a model without inputs. NaN where missing.
+
+        Returns
+        -------
+        y_pred : float or ndarray of shape (n_outputs,)
+            Its predicted output, a float if the model was fitted to a ``y`` of one
+            dimension. NaN if a value in its window is missing, and from where the run
+            diverges on.
+        """
+        if self._one_input and isinstance(u, float):
+            self._memory[0] = u
+        else:
+            self._load_inputs(u)
+        first = stream.step(self._memory, self._layout)
+        return first if self._flat else self._memory[self._output].copy()
+
+    def update(self, y):
+        """Replace the output predicted last by the measured one.
+
+        The next step is then one step ahead of a measured output. A network that
+        diverged goes on from there, once its whole window is measured.
+
+        Parameters
+        ----------
+        y : float or array-like of shape (n_outputs,)
+            Measured outputs of the row predicted last. Where it is NaN, the prediction
+            stays.
+        """
+        if self._flat and isinstance(y, float):
+            self._memory[self._n_inputs] = y
+        else:
+            values = np.asarray(y, dtype=np.float64)
+            if values.size != self._n_outputs or values.ndim > 1:
+                raise ValueError(
+                    f"y must hold {self._n_outputs} outputs, those of one row; got "
+                    f"shape {values.shape}."
+                )
+            self._memory[self._output] = values
+        stream.update(self._memory, self._layout)
+
+    def run(self, X):
+        """Predict many rows, each from the outputs predicted before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs)
+            Inputs of the rows to predict, NaN where missing.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+            As ``n_rows`` calls of ``step`` give it.
+        """
+        # a copy: for an array that is read-only the kernel would be compiled anew
+        X = np.array(X, dtype=np.float64, order="C")
+        if X.ndim != 2 or X.shape[1] != self._n_inputs:
+            raise ValueError(
+                f"X must have shape (n_rows, {self._n_inputs}); got shape {X.shape}."
+            )
+        out = np.empty((len(X), self._n_outputs))
+        stream.run(self._memory, self._layout, X, out)
+        return out[:, 0] if self._flat else out
+
+    @property
+    def state(self):
+        """The rows that the next step reaches, as a copy; set it to go on from others.
+
+        Returns
+        -------
+        state : SimulationState
+            It can be given to ``predict`` and ``stream`` of the same model as well.
+        """
+        histories = np.array(stream.histories(self._memory, self._layout))
+        newest = self._layout[stream.NOW] // histories.shape[2]
+        # oldest first; no lag of the next row reaches that one
+        rows = np.roll(histories, -1 - newest, axis=1)[:, 1:]
+        return SimulationState(
+            rows[0, :, : self._n_inputs].copy(),
+            rows[:, :, self._n_inputs :].copy(),
+            stream.diverged(self._layout).astype(bool),
+        )
+
+    @state.setter
+    def state(self, state):
+        state = check_state(state, self._shapes)
+        histories = stream.histories(self._memory, self._layout)
+        for history, outputs in zip(histories, state.outputs, strict=True):
+            history[0] = np.nan
+            history[1:, : self._n_inputs] = state.inputs
+            history[1:, self._n_inputs :] = outputs
+        stream.diverged(self._layout)[:] = state.diverged
+        n_rows = len(histories[0])
+        self._layout[stream.NOW] = (n_rows - 1) * histories[0].shape[1]
+
+    def _load_inputs(self, u):
+        if u is None and not self._n_inputs:
+            return
+        # not None, which would become a NaN
+        values = np.asarray(() if u is None else u, dtype=np.float64)
+        if values.size != self._n_inputs or values.ndim > 1:
+            raise ValueError(
+                f"u must hold {self._n_inputs} inputs, those of one row; got shape "
+                f"{values.shape}."
+            )
+        self._memory[: self._n_inputs] = values

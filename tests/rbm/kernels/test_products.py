@@ -1,0 +1,278 @@
+"""Products with states against plain matrix products.
+
+Also run with bounds checks and without the compiler: sizes stay small.
+"""
+
+import numba
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from skbayesnn.rbm.kernels import products as kernels
+
+# n_rows, n_units, n_columns: one of each; groups of four units, of which four make a
+# step; blocks of 128 columns; blocks of 256 rows
+SHAPES = [
+    (1, 1, 1),
+    (1, 40, 3),
+    (40, 1, 3),
+    (5, 40, 1),
+    (3, 3, 2),
+    (37, 4, 2),
+    (37, 15, 2),
+    (37, 16, 2),
+    (37, 17, 3),
+    (50, 33, 5),
+    (30, 18, 127),
+    (30, 18, 128),
+    (30, 18, 129),
+    (25, 7, 257),
+    (255, 6, 2),
+    (256, 6, 2),
+    (257, 6, 2),
+    (513, 5, 1),
+]
+DENSITIES = [0.0, 0.05, 0.3, 0.5, 1.0]
+EMPTY = [(0, 4, 3), (4, 0, 3), (4, 3, 0), (0, 0, 3), (0, 3, 0), (0, 0, 0)]
+BOTH = ["multiply", "multiply_transposed"]
+
+
+@pytest.fixture(autouse=True)
+def _no_warning_of_nan():
+    """Without the compiler, NumPy tells of infinity less infinity."""
+    with np.errstate(invalid="ignore"):
+        yield
+
+
+@pytest.fixture
+def ways(monkeypatch):
+    """The ways that products take, in order."""
+    if not numba.config.DISABLE_JIT:
+        pytest.skip("compiled kernels do not look for each other in the module")
+    taken = []
+
+    def watch(name):
+        way = getattr(kernels, name)
+
+        def record(*arguments):
+            taken.append(name)
+            return way(*arguments)
+
+        monkeypatch.setattr(kernels, name, record)
+
+    watch("_add_rows")
+    watch("_add_tables")
+    return taken
+
+
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def random_states(n_rows, n_units, density, seed=0):
+    rng = np.random.default_rng((n_rows, n_units, seed))
+    # shuffled, so that the share is met as nearly as it can be
+    on = np.arange(n_rows * n_units) < round(density * n_rows * n_units)
+    return rng.permutation(on).reshape(n_rows, n_units).astype(np.uint8)
+
+
+def random_values(n_rows, n_columns, seed=1):
+    rng = np.random.default_rng((n_rows, n_columns, seed))
+    return rng.normal(0.0, 2.0, (n_rows, n_columns)).astype(np.float32)
+
+
+def factors(kind, shape, density):
+    """The states as they are stored and as they are multiplied, and the values."""
+    n_rows, n_units, n_columns = shape
+    matrix = random_states(n_rows, n_units, density)
+    stored = matrix if kind == "multiply" else np.ascontiguousarray(matrix.T)
+    return stored, matrix, random_values(n_units, n_columns)
+
+
+def product(kind, states, values):
+    n_rows = states.shape[0] if kind == "multiply" else states.shape[1]
+    n_columns = values.shape[1]
+    # nothing is left of what was there
+    out = np.full((n_rows, n_columns), np.nan, dtype=np.float32)
+    # in two calls, as two threads would make
+    for part in [(0, n_columns // 2), (n_columns // 2, n_columns)]:
+        getattr(kernels, kind)(read_only(states), read_only(values), out, *part)
+    return out
+
+
+def is_dense(matrix):
+    return bool(kernels._is_dense(int(matrix.sum()), *matrix.shape))
+
+
+def check_product(result, matrix, values):
+    """Within the bound of float32 sums of the terms that are on, in any order."""
+    matrix, values = matrix.astype(float), values.astype(float)
+    n_terms = matrix.sum(axis=1, keepdims=True)
+    bound = np.maximum(n_terms - 1.0, 0.0) * 2.0**-24 * (matrix @ np.abs(values))
+    # (1 + u)**(n - 1) - 1 < 1.01 (n - 1) u
+    assert (np.abs(result - matrix @ values) <= 1.01 * bound).all()
+
+
+# Products.
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", BOTH)
+def test_products(kind, shape, density):
+    states, matrix, values = factors(kind, shape, density)
+    result = product(kind, states, values)
+    check_product(result, matrix, values)
+    # sums of one term are that term
+    alone = matrix.sum(axis=1) == 1
+    assert_array_equal(result[alone], (matrix @ values)[alone])
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_whole_numbers_are_exact(kind, shape):
+    for density in [0.1, 0.6]:
+        states, matrix, values = factors(kind, shape, density)
+        values = np.round(10.0 * values)
+        assert_array_equal(product(kind, states, values), matrix @ values)
+
+
+def test_shapes_take_both_ways():
+    """Few units that are on are added, many looked up, whatever the blocks are."""
+    dense = {
+        shape: [is_dense(random_states(*shape[:2], d)) for d in DENSITIES]
+        for shape in SHAPES
+    }
+    for shape, choices in dense.items():
+        assert not any(choices[:2]), shape
+        # tables are worth their time from 13 rows on
+        assert choices[-1] == (shape[0] > 12), shape
+    tables = [shape for shape, choices in dense.items() if choices[-1]]
+    # every edge of a block is met there, and both ways at a density between
+    assert {128, 129, 127} <= {shape[2] for shape in tables}
+    assert {255, 256, 257} <= {shape[0] for shape in tables}
+    assert {1, 4, 15, 16, 17} <= {shape[1] for shape in tables}
+    assert {choices[2] for choices in dense.values()} == {False, True}
+    assert {choices[3] for choices in dense.values()} == {False, True}
+
+
+@pytest.mark.parametrize("density", [0.0, 0.05, 0.5, 1.0])
+@pytest.mark.parametrize("kind", BOTH)
+def test_the_way_depends_on_the_share_that_is_on(ways, kind, density):
+    states, matrix, values = factors(kind, (60, 20, 3), density)
+    product(kind, states, values)
+    assert set(ways) == {"_add_tables" if density >= 0.5 else "_add_rows"}
+    assert is_dense(matrix) == (density >= 0.5)
+
+
+def test_the_share_at_which_tables_are_taken():
+    # 0.23 of the rows and 10 more, for each unit
+    assert not kernels._is_dense(33 * 50, 100, 50)
+    assert kernels._is_dense(33 * 50 + 1, 100, 50)
+    for shape in [(0, 0), (0, 5), (5, 0)]:
+        assert not kernels._is_dense(0, *shape)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("density", [0.05, 0.5, 1.0])
+def test_rows_do_not_depend_on_others(kind, density):
+    """The same sums in the same order, where the way is the same."""
+    states, matrix, values = factors(kind, (300, 18, 5), density)
+    whole = product(kind, states, values)
+    for part in [slice(0, 100), slice(100, 300), slice(7, 290)]:
+        assert is_dense(matrix[part]) == is_dense(matrix)
+        some = matrix[part] if kind == "multiply" else states[:, part].copy()
+        assert_array_equal(product(kind, some, values), whole[part])
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("density", [0.2, 0.6])
+def test_columns_do_not_depend_on_others(kind, density):
+    states, _, values = factors(kind, (20, 9, 140), density)
+    whole = product(kind, states, values)
+    for part in [slice(0, 1), slice(0, 128), slice(3, 139)]:
+        some = np.ascontiguousarray(values[:, part])
+        assert_array_equal(product(kind, states, some), whole[:, part])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("density", [0.2, 0.6])
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_value_that_is_not_finite_goes_where_its_unit_is_on(kind, density, value):
+    """And only there: what is off is not multiplied by 0."""
+    states, matrix, values = factors(kind, (60, 19, 131), density)
+    assert is_dense(matrix) == (density > 0.5)
+    # in the first group, in the last one, which is not full, and in both blocks
+    places = [(2, 5), (18, 0), (18, 130), (7, 127)]
+    reached = np.zeros((60, 131), dtype=bool)
+    for unit, column in places:
+        values[unit, column] = value
+        reached[:, column] = matrix[:, unit] == 1
+    assert 0 < reached[:, 5].sum() < 60 and 0 < reached[:, 130].sum() < 60
+    result = product(kind, states, values)
+    assert_array_equal(result[reached], np.float32(value))
+    values[~np.isfinite(values)] = 0.0
+    expected = product(kind, states, values)
+    assert_array_equal(result[~reached], expected[~reached])
+
+
+@pytest.mark.parametrize("density", [0.2, 0.6])
+@pytest.mark.parametrize("kind", BOTH)
+def test_opposite_infinities_make_a_nan_where_both_are_on(kind, density):
+    states, matrix, values = factors(kind, (60, 19, 2), density)
+    # of one group of four, and of different ones
+    values[4, 0], values[6, 0] = np.inf, -np.inf
+    values[1, 1], values[17, 1] = np.inf, -np.inf
+    result = product(kind, states, values)
+    for column, (up, down) in enumerate([(4, 6), (1, 17)]):
+        both = (matrix[:, up] & matrix[:, down]) == 1
+        one = (matrix[:, up] ^ matrix[:, down]) == 1
+        assert 0 < both.sum() < 60
+        assert_array_equal(np.isnan(result[:, column]), both)
+        assert_array_equal(np.isinf(result[:, column]), one)
+
+
+@pytest.mark.parametrize("shape", EMPTY)
+@pytest.mark.parametrize("kind", BOTH)
+def test_products_of_empty_arrays(kind, shape):
+    states, matrix, values = factors(kind, shape, 1.0)
+    result = product(kind, states, values)
+    assert result.shape == (shape[0], shape[2])
+    assert_array_equal(result, np.zeros(result.shape))
+
+
+# Counts and transposes.
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 70), (300, 3), (40, 17)])
+def test_counts(shape, density):
+    states = random_states(*shape, density)
+    counts = np.full(shape[1], np.nan, dtype=np.float32)
+    kernels.count_on(read_only(states), counts)
+    # more of them than a uint8 holds
+    assert_array_equal(counts, states.sum(axis=0, dtype=np.int64))
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (1, 9), (9, 1), (3, 5), (4, 5), (5, 4), (7, 70), (130, 6)]
+)
+def test_transpose(shape):
+    values = random_values(*shape)
+    values.flat[0] = np.nan
+    values.flat[-1] = np.inf
+    out = np.full(shape[::-1], 7.0, dtype=np.float32)
+    kernels.transpose(read_only(values), out)
+    assert_array_equal(out, values.T)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (5, 0), (0, 0)])
+def test_counts_and_transposes_of_empty_arrays(shape):
+    counts = np.full(shape[1], np.nan, dtype=np.float32)
+    kernels.count_on(np.empty(shape, np.uint8), counts)
+    assert_array_equal(counts, np.zeros(shape[1]))
+    out = np.empty(shape[::-1], dtype=np.float32)
+    kernels.transpose(np.empty(shape, np.float32), out)
+    assert out.shape == shape[::-1]

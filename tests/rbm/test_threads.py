@@ -1,0 +1,136 @@
+"""Products that several threads share: every column once, and the same result."""
+
+import multiprocessing
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import threads
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Threads for the smallest products, too."""
+    monkeypatch.setattr(threads, "_MIN_WORK", 1)
+
+
+def parts_of(n_threads, n, work):
+    parts, names = [], set()
+
+    def call(first, last):
+        parts.append((first, last))
+        names.add(threading.current_thread().name)
+
+    with threads.using(n_threads):
+        threads.share_out(call, n, work)
+    return sorted(parts), names
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 100])
+def test_each_place_belongs_to_one_part(eager, n_threads, n):
+    parts, names = parts_of(n_threads, n, 10**9)
+    places = [place for part in parts for place in range(*part)]
+    assert places == list(range(n))
+    assert len(parts) == max(1, min(n_threads, n))
+    assert threading.main_thread().name in names
+
+
+def test_small_products_stay_on_one_thread():
+    assert len(parts_of(4, 100, threads._MIN_WORK - 1)[0]) == 1
+    assert len(parts_of(4, 100, threads._MIN_WORK)[0]) == 2
+    assert len(parts_of(4, 100, 100 * threads._MIN_WORK)[0]) == 4
+
+
+def test_the_number_is_that_of_the_innermost_context(eager):
+    with threads.using(3):
+        assert len(parts_of(2, 100, 10**9)[0]) == 2
+        seen = []
+        threads.share_out(lambda *part: seen.append(part), 100, 10**9)
+        assert len(seen) == 3
+    seen.clear()
+    threads.share_out(lambda *part: seen.append(part), 100, 10**9)
+    assert seen == [(0, 100)]
+
+
+@pytest.mark.parametrize("which", [0, 50])
+def test_an_error_in_a_part_is_raised(eager, which):
+    def call(first, last):
+        if first == which:
+            raise RuntimeError("in a part")
+
+    with threads.using(2), pytest.raises(RuntimeError, match="in a part"):
+        threads.share_out(call, 100, 10**9)
+
+
+def _product_in_a_child(queue):
+    threads._MIN_WORK = 1
+    states, values = np.eye(8, dtype=np.uint8), np.ones((8, 9), dtype=np.float32)
+    with threads.using(2):
+        queue.put(float(solver.product(states, values).sum()))
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(eager):
+    """Those of its parent do not exist there: waiting for them would never end."""
+    parts_of(2, 100, 10**9)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_product_in_a_child, args=(queue,))
+    child.start()
+    try:
+        assert queue.get(timeout=30) == 72.0
+    finally:
+        child.terminate()
+        child.join()
+
+
+@pytest.mark.parametrize("density", [0.1, 0.6])
+def test_products(eager, density):
+    rng = np.random.default_rng(0)
+    states = (rng.random((40, 30)) < density).astype(np.uint8)
+    values = rng.normal(size=(30, 21)).astype(np.float32)
+    others = rng.normal(size=(40, 21)).astype(np.float32)
+    one = solver.product(states, values), solver.transposed_product(states, others)
+    with threads.using(3):
+        several = (
+            solver.product(states, values),
+            solver.transposed_product(states, others),
+        )
+    for first, second in zip(one, several, strict=True):
+        assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ContrastiveDivergenceRBM(9, max_iter=3, batch_size=20, random_state=0),
+        ContrastiveDivergenceRBM(9, max_iter=2, persistent=False, random_state=0),
+        FrankWolfeRBM(4, n_chains=40, n_corrective_steps=5, random_state=0),
+        FrankWolfeRBM(3, n_chains=40, alpha="learn", away_steps=True, random_state=0),
+    ],
+    ids=["persistent", "plain", "growth", "fractional"],
+)
+def test_fits_do_not_depend_on_n_jobs(eager, model):
+    X = np.random.default_rng(0).random((60, 17)) < 0.3
+    first = model.set_params(n_jobs=1).fit(X).components_.copy()
+    for n_jobs in (2, 3):
+        assert_array_equal(model.set_params(n_jobs=n_jobs).fit(X).components_, first)
+
+
+def test_the_package_is_imported_where_nothing_forks():
+    """As on Windows; whatever else a system may lack is looked up inside functions."""
+    script = """
+import os
+for name in ("fork", "forkpty", "register_at_fork", "sched_getaffinity"):
+    if hasattr(os, name):
+        delattr(os, name)
+import skbayesnn, skbayesnn.datasets, skbayesnn.displays, skbayesnn.metrics
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

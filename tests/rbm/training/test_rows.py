@@ -1,0 +1,121 @@
+"""Rows of training data: what they are, and that they stay as they came."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+
+from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn.rbm.model import BLOCK_ROWS
+from skbayesnn.rbm.training.rows import Rows, check_rows
+
+VALUES = np.random.default_rng(0).integers(0, 256, (50, 7))
+
+
+def matrices():
+    yield "bool", VALUES > 100, 0.5
+    yield "bool above 0", VALUES > 100, 0
+    yield "uint8", VALUES.astype(np.uint8), 127
+    yield "uint8, between", VALUES.astype(np.uint8), 127.5
+    yield "uint8, all", VALUES.astype(np.uint8), -0.5
+    yield "uint8, none", VALUES.astype(np.uint8), 1000.5
+    yield "int8, negative", (VALUES - 128).astype(np.int8), -3.5
+    yield "int64", VALUES, 99
+    yield "float32", (VALUES / 255).astype(np.float32), 0.5
+    yield "float64", VALUES / 255, 0.25
+    yield "CSR", sp.csr_array(VALUES * (VALUES > 150)), 127
+    yield "CSR matrix, float32", sp.csr_matrix(VALUES * 1.0, dtype=np.float32), 3.5
+
+
+@pytest.mark.parametrize(
+    "X, threshold", [case[1:] for case in matrices()], ids=[c[0] for c in matrices()]
+)
+def test_states(X, threshold):
+    dense = X.toarray() if sp.issparse(X) else X
+    expected = dense.astype(float) > threshold
+    rows, before = Rows(X, threshold), X.copy()
+    index = np.array([3, 3, 49, 0])
+    for part in (slice(None), slice(5, 9), index):
+        for result, dtype in [
+            (rows.states(part), np.uint8),
+            (rows.take(part), np.float32),
+            (rows.take(part, np.float64), np.float64),
+        ]:
+            assert result.dtype == dtype and result.flags.c_contiguous
+            assert_array_equal(result, expected[part])
+            # what a caller writes does not reach the data
+            result[:] = 1
+    same = X.toarray() if sp.issparse(X) else X
+    assert_array_equal(same, before.toarray() if sp.issparse(before) else before)
+    assert_array_equal(rows.mean(), expected.mean(axis=0))
+
+
+def test_probabilities():
+    X = np.array([[0.0, 1.0], [0.25, 1.0], [1.0, 1.0]])
+    rows = Rows(X, None)
+    assert rows.states(slice(None)).dtype == np.float32
+    assert rows.states(slice(None), np.float64).dtype == np.float64
+    # 0 and 1 are states, wherever they are
+    assert rows.states(np.array([0, 2])).dtype == np.uint8
+    assert_array_equal(rows.states(np.array([0, 2])), X[[0, 2]])
+    np.testing.assert_allclose(rows.mean(), X.mean(axis=0))
+
+
+def test_a_missing_value_is_no_state():
+    rows = Rows(np.array([[0.0, np.nan]]), None)
+    assert rows.states(slice(None)).dtype == np.float32
+    assert_array_equal(Rows(rows.X, 0.5).states(slice(None)), [[0, 0]])
+
+
+@pytest.mark.parametrize("X", [VALUES, sp.csr_array(VALUES)], ids=["dense", "CSR"])
+def test_subsets(X):
+    expected = VALUES > 127
+    rows = Rows(X, 127)
+    part = rows.subset(np.array([4, 8, 15, 16, 23, 42]))
+    again = part.subset(np.array([5, 0]))
+    assert len(part) == 6 and len(again) == 2
+    assert part.X is X and again.X is X
+    assert_array_equal(part.states(slice(1, 3)), expected[[8, 15]])
+    assert_array_equal(again.states(slice(None)), expected[[42, 4]])
+    assert_array_equal(part.mean(), expected[[4, 8, 15, 16, 23, 42]].mean(axis=0))
+
+
+def test_blocks():
+    X = np.random.default_rng(0).random((2 * BLOCK_ROWS + 5, 3)) < 0.5
+    blocks = list(Rows(X, 0.5).blocks())
+    assert [len(block) for block in blocks] == [BLOCK_ROWS, BLOCK_ROWS, 5]
+    assert_array_equal(np.concatenate(blocks), X)
+    assert_array_equal(Rows(X, 0.5).mean(), X.mean(axis=0))
+
+
+def out_of_range(kind):
+    """A matrix with an index outside of it, as a faulty file may have."""
+    X = sp.csr_matrix(np.eye(6))
+    X.indices[2] = 10**6
+    if kind == "CSC":
+        X = sp.csc_matrix(np.eye(6))
+        X.indices[2] = 10**6
+    elif kind == "COO":
+        X = sp.coo_matrix(np.eye(6))
+        X.row[2] = 10**6
+    elif kind == "negative":
+        X.indices[2] = -7
+    elif kind == "too long":
+        X.indices[2] = 2
+        X.indptr[-1] = 1000
+    return X
+
+
+@pytest.mark.parametrize("kind", ["CSR", "CSC", "COO", "negative", "too long"])
+def test_sparse_matrices_are_checked(kind):
+    with pytest.raises(ValueError, match="X must be a valid sparse matrix"):
+        ContrastiveDivergenceRBM(2, max_iter=1).fit(out_of_range(kind))
+
+
+def test_duplicates_are_summed_on_a_copy():
+    indices, indptr = np.array([1, 1, 0, 2]), np.array([0, 2, 4])
+    X = sp.csr_array((np.array([0.4, 0.4, 1.0, 0.0]), indices, indptr), shape=(2, 3))
+    rows = check_rows(ContrastiveDivergenceRBM(), X, reset=True)
+    assert_array_equal(rows.states(slice(None)), [[0, 1, 0], [1, 0, 0]])
+    assert_array_equal(X.indices, indices)
+    assert_array_equal(X.data, [0.4, 0.4, 1.0, 0.0])
