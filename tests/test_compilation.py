@@ -33,7 +33,8 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
 )
-from skbayesnn.rbm.kernels import bits, products as states, uniforms as random, units as rbm
+from skbayesnn.rbm.kernels import bits, units as rbm
+from skbayesnn.rbm.kernels import products as states, uniforms as random
 from skbayesnn.sparse_bayes.kernels import activations, layers as mlp, one_row as row
 from skbayesnn.sparse_bayes.kernels import packed as stream, recursion as narx
 from skbayesnn.sparse_bayes.kernels import sampled_runs as draws, trajectory

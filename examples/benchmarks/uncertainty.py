@@ -37,6 +37,7 @@ from skbayesnn.metrics import (
     interval_coverage,
     simulation_rmse,
 )
+from skbayesnn.sparse_bayes.fitted import FittedNetwork
 from skbayesnn.sparse_bayes.kernels import layers as mlp
 from skbayesnn.sparse_bayes.kernels import sampled_runs as draw_kernels
 from skbayesnn.sparse_bayes.learning.curvature import (
@@ -53,9 +54,10 @@ from skbayesnn.sparse_bayes.learning.weights import (
     initial_memory,
 )
 from skbayesnn.sparse_bayes.network import init_network
+from skbayesnn.sparse_bayes.prediction import posterior
 from skbayesnn.sparse_bayes.prediction.forecast import make_recursion
-from skbayesnn.sparse_bayes.prediction.posterior import FittedNetwork, Scaling
 from skbayesnn.sparse_bayes.records.residuals import Data
+from skbayesnn.sparse_bayes.scaling import Scaling
 
 LEVELS = (0.5, 0.9, 0.95)
 N_DRAWS = 999
@@ -475,7 +477,7 @@ def paths_of(model, network, thetas, u, y, n_init, rng):
     free = scale * rng.standard_normal((len(thetas), len(y), 1))
     free[:, :n_init, 0] = y[:n_init]
     one_step = np.empty((len(thetas), len(y) - n_init))
-    XT = model._model.inputs(regressors_of(model, u, y))
+    XT = posterior.inputs(model._model, regressors_of(model, u, y))
     code = network.activation
     for k, theta in enumerate(thetas):
         one_step[k] = mlp.forward(theta, network.sizes, code, XT)[0]

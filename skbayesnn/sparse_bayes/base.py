@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from .. import _validation as checks
 from .._fitting import FitInterrupted
+from .fitted import FittedNetwork
 from .learning import cycle as sparse_bayes
 from .learning import prior as evidence
 from .learning import restarts
@@ -21,8 +22,9 @@ from .parameters import (
     check_noise_variance,
     check_reg_lambda,
 )
-from .prediction.posterior import DIVERGENCE_LIMIT, FittedNetwork, Scaling
+from .prediction import posterior
 from .records.residuals import Data
+from .scaling import DIVERGENCE_LIMIT, Scaling
 
 # Beyond this many unknowns a dense solve is slower than a backward pass by far, and
 # its matrix no longer small beside the data.
@@ -169,7 +171,7 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.n_cycles_ = len(run.history)
         self.n_iter_ = max(1, int(self.history_["n_iter"].sum()))
         self.n_outputs_ = len(noise_std)
-        self.feature_relevance_ = self._model.sensitivity(X)
+        self.feature_relevance_ = posterior.sensitivity(self._model, X)
 
     def _store_layers(self, state):
         """Weights, masks and prior variances in the shapes of the full network."""

@@ -10,6 +10,7 @@ from .._fitting import restore_on_failure
 from .._sklearn import fit_context
 from .base import SparseBayesRegressor
 from .parameters import check_hidden_layer_sizes
+from .prediction import posterior
 
 
 class SparseBayesMLPRegressor(SparseBayesRegressor):
@@ -250,9 +251,9 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
             Only if ``return_std=True``.
         """
         X = self._check_inputs(X)
-        mean = self._shape_like_y(self._model.mean(X))
+        mean = self._shape_like_y(posterior.mean(self._model, X))
         if return_std:
-            return mean, self._shape_like_y(self._model.std(X))
+            return mean, self._shape_like_y(posterior.std(self._model, X))
         return mean
 
     def sample_y(self, X, n_samples=1, random_state=0):
@@ -275,7 +276,7 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
         """
         X = self._check_inputs(X)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        draws = self._model.draws(X, n_samples, np.random.default_rng(seed))
+        draws = posterior.draws(self._model, X, n_samples, np.random.default_rng(seed))
         return draws[:, 0] if self._single_output else draws
 
     def to_mlp_regressor(self):
@@ -292,7 +293,7 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
             activation=self.activation,
             random_state=self.random_state,
         )
-        regressor.coefs_, regressor.intercepts_ = self._model.unscaled_layers()
+        regressor.coefs_, regressor.intercepts_ = posterior.unscaled_layers(self._model)
         regressor.n_layers_ = len(regressor.coefs_) + 1
         regressor.n_outputs_ = self.n_outputs_
         regressor.out_activation_ = "identity"

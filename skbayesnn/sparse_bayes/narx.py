@@ -22,9 +22,8 @@ from .learning.selection import (
     stacking_weights,
 )
 from .parameters import GROUPS, check_session_lengths
-from .prediction import draws
+from .prediction import draws, posterior
 from .prediction import forecast as simulation
-from .prediction.posterior import DIVERGENCE_LIMIT
 from .prediction.streaming import (
     StreamingPredictor,
     check_state,
@@ -45,6 +44,7 @@ from .records.lags import (
     lagged_names,
     make_lags,
 )
+from .scaling import DIVERGENCE_LIMIT
 
 # What "auto" stands for. A free run asks for a smooth network rather than for one with
 # few weights, and its residuals stay correlated over some rows, so that as many count
@@ -538,7 +538,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         record = self._record
         rows = complete_rows(record.U, record.Y, record.lags, record.starts)
         Z = build_lag_matrix(record.U, record.Y, record.lags, rows)
-        error = (self._model.mean(Z) - record.Y[rows]) / scaling.y_scale
+        error = (posterior.mean(self._model, Z) - record.Y[rows]) / scaling.y_scale
         self._model = self._model._replace(
             noise_std=np.sqrt(np.mean(error**2, axis=0)),
             free_run_std=self._model.noise_std,

@@ -13,7 +13,7 @@ from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import fetch_cascaded_tanks
 from skbayesnn.metrics import simulation_rmse
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BENCHMARK = ROOT / "examples/benchmarks/cascaded_tanks.py"
 # found on the training record by the search of the benchmark
 SETTINGS = {

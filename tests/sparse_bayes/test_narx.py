@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
 from skbayesnn.metrics import one_step_scorer, simulation_rmse, simulation_scorer
+from skbayesnn.sparse_bayes.prediction import posterior
 
 NOISE = 0.02
 
@@ -73,7 +74,7 @@ def test_the_relevant_lags_are_found(fitted):
 
 def test_linear_system_is_recovered(linear):
     """Without hidden layer the coefficients are those of the system."""
-    coefs, _ = linear._model.unscaled_layers()
+    coefs, _ = posterior.unscaled_layers(linear._model)
     # regressors u(t), u(t-1), u(t-2), y(t-1), y(t-2)
     assert_allclose(coefs[0][:, 0], [0, 0.8, 0, 1.2, -0.5], atol=0.01)
     assert np.sqrt(linear.noise_variance_) == pytest.approx(NOISE, rel=0.15)

@@ -21,6 +21,7 @@ from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes.learning import restarts as _restarts
 from skbayesnn.sparse_bayes.network import init_network
+from skbayesnn.sparse_bayes.prediction import posterior
 from skbayesnn.sparse_bayes.records.free_runs import (
     outputs_before,
     typical_step,
@@ -107,7 +108,7 @@ def test_without_skip_connection_or_hidden_layer():
     skipless = fit(u, y, skip_connection=False)
     assert not hasattr(skipless, "skip_coef_")
     linear = fit(u, y, hidden_layer_sizes=(), reg_lambda=0.0)
-    coefs, _ = linear._model.unscaled_layers()
+    coefs, _ = posterior.unscaled_layers(linear._model)
     # regressors u(t), u(t-1), u(t-2), y(t-1), y(t-2)
     assert_allclose(coefs[0][:, 0], [0, 0.5, 0, 1.2, -0.4], atol=0.05)
 

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ..prediction import forecast as simulation
+from ..prediction import posterior
 from ..records.lags import build_lag_matrix, complete_rows
 
 
@@ -85,7 +86,7 @@ def one_step_error(model, record, Y):
     rows = rows[np.isfinite(Y[rows]).all(axis=1)]
     if not len(rows):
         return np.inf
-    error = model.mean(build_lag_matrix(U, measured, lags, rows)) - Y[rows]
+    error = posterior.mean(model, build_lag_matrix(U, measured, lags, rows)) - Y[rows]
     return float(np.mean(np.square(error / model.scaling.y_scale)))
 
 

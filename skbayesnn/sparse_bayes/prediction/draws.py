@@ -15,6 +15,7 @@ import numpy as np
 from ..kernels import sampled_runs as kernels
 from ..records.lags import build_lag_matrix, complete_rows
 from . import forecast as simulation
+from . import posterior
 from .forecast import Forecast, copy_initial_rows
 
 
@@ -51,7 +52,7 @@ def one_step(model, lags, U, Y, starts, n_samples, rng):
     rows = complete_rows(U, np.zeros_like(Y), lags, starts)
     Z = build_lag_matrix(U, Y, lags, rows)
     complete = np.isfinite(Z).all(axis=1)
-    drawn[rows[complete]] = model.draws(Z[complete], n_samples, rng)
+    drawn[rows[complete]] = posterior.draws(model, Z[complete], n_samples, rng)
     return drawn, np.zeros(n_samples, dtype=bool)
 
 
@@ -98,7 +99,7 @@ def draw_deviations(model, n_samples, rng):
     """Weights less their mode, (n_samples, n_parameters), zero where pruned."""
     keep = model.network.keep
     deviations = np.zeros((n_samples, len(keep)))
-    deviations[:, keep] = model.weight_deviations(n_samples, rng)
+    deviations[:, keep] = posterior.weight_deviations(model, n_samples, rng)
     return deviations
 
 

@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..fitted import FittedNetwork
 from ..kernels import recursion as narx
 from ..network import column_index
 from ..records.lags import Lags, build_lag_matrix, complete_rows
-from .posterior import FittedNetwork
+from . import posterior
 
 
 class Forecast(NamedTuple):
@@ -76,9 +77,9 @@ def one_step(model: FittedNetwork, lags: Lags, U, Y, starts, return_std):
     Z = build_lag_matrix(U, Y, lags, rows)
     known = np.isfinite(Z).all(axis=1)
     rows, Z = rows[known], Z[known]
-    mean[rows] = model.mean(Z)
+    mean[rows] = posterior.mean(model, Z)
     if return_std:
-        std[rows] = model.std(Z)
+        std[rows] = posterior.std(model, Z)
     return Forecast(mean, std, 0)
 
 
@@ -132,7 +133,7 @@ def free_run(model, lags, U, Y, starts, n_known, return_std):
     variance = np.full(Y.shape, np.nan) if return_std else None
     copy_initial_rows(Forecast(mean, variance, 0), Y, starts, n_known)
     recursion = make_recursion(model, lags)
-    posterior = _posterior_arguments(model, False) if return_std else ()
+    spread = _posterior_arguments(model, False) if return_std else ()
     n_diverged = 0
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
         first = start + n_known
@@ -141,7 +142,7 @@ def free_run(model, lags, U, Y, starts, n_known, return_std):
         common = (*_network_arguments(model), recursion)
         if return_std:
             row = narx.simulate_variance(
-                *common, *posterior, U, mean, variance, first, stop
+                *common, *spread, U, mean, variance, first, stop
             )
         else:
             row = narx.simulate(*common, U, mean, first, stop)

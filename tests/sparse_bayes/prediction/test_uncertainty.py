@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
 from skbayesnn.metrics import crps_samples
+from skbayesnn.sparse_bayes.prediction import posterior
 from skbayesnn.sparse_bayes.prediction.draws import share_out
 
 BENCHMARK = Path(__file__).parents[3] / "examples/benchmarks/uncertainty.py"
@@ -139,7 +140,7 @@ def test_stable_linear_system_in_closed_form(horizon):
     covariance = np.zeros_like(model._model.covariance)
     model._model = model._model._replace(covariance=covariance)
     draws = model.sample_y(u, y, horizon=horizon, n_samples=N_DRAWS)
-    coefs, _ = model._model.unscaled_layers()
+    coefs, _ = posterior.unscaled_layers(model._model)
     a1, a2 = coefs[0][3:, 0]
     response = [1.0, a1]
     for _ in range(300):

@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn._validation import session_starts
 from skbayesnn.sparse_bayes.network import init_network
-from skbayesnn.sparse_bayes.prediction.posterior import Scaling
 from skbayesnn.sparse_bayes.records.free_runs import (
     free_run_data,
     with_horizon,
@@ -18,6 +17,7 @@ from skbayesnn.sparse_bayes.records.lags import (
     complete_rows,
     make_lags,
 )
+from skbayesnn.sparse_bayes.scaling import Scaling
 
 NAMES = ["tanh", "relu", "logistic"]
 

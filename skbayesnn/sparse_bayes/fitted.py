@@ -1,0 +1,32 @@
+"""What learning hands over to prediction: a fitted network, as plain data."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .network import Network
+from .scaling import Scaling
+
+
+class FittedNetwork(NamedTuple):
+    """Everything that a prediction needs.
+
+    network : Network
+        Weights at the posterior mode, in scaled units.
+    scaling : Scaling
+        From the user's units to those of the network.
+    covariance : ndarray of shape (n_kept, n_kept) or (n_kept,)
+        Posterior covariance of the kept parameters in the order of ``network.theta``,
+        or their variances.
+    noise_std : ndarray of shape (n_outputs,)
+        Standard deviation of the errors one step ahead, in scaled units.
+    free_run_std : ndarray of shape (n_outputs,) or None
+        Standard deviation of the errors of a free run, where the network was fitted to
+        them. None where they come from feeding back the errors of each step.
+    """
+
+    network: Network
+    scaling: Scaling
+    covariance: np.ndarray
+    noise_std: np.ndarray
+    free_run_std: np.ndarray | None = None
