@@ -1,10 +1,11 @@
-"""Every private name of scikit-learn, and what differs between its releases.
+"""Every private name of scikit-learn, and what differs between supported releases.
 
-A new release then breaks one file.
+Nothing else in the package imports a private name, or asks for the release.
 """
 
-from sklearn.base import _fit_context as fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from contextlib import nullcontext
+
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 
@@ -18,6 +19,8 @@ __all__ = [
     "with_callbacks",
 ]
 
+fit_context = _fit_context
+
 
 def one_blas_thread():
     """A context with one BLAS thread.
@@ -27,3 +30,42 @@ def one_blas_thread():
     the result, independent of ``n_jobs``.
     """
     return _get_threadpool_controller().limit(limits=1, user_api="blas")
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ModuleNotFoundError:
+    # before scikit-learn 1.9: a fit makes the same calls, which do nothing
+
+    class _NoCallbacks:
+        """The context of a fit, or of a part of it, that has no callbacks."""
+
+        def subcontext(self, *args, **kwargs):
+            return self
+
+        def call_on_fit_task_begin(self, **kwargs):
+            return self
+
+        def call_on_fit_task_end(self, **kwargs):
+            return False  # no request to stop
+
+        def propagate_callback_context(self, sub_estimator):
+            return nullcontext()
+
+    class CallbackSupportMixin:
+        """Fits run, and ``set_callbacks`` says what it needs."""
+
+        @property
+        def set_callbacks(self):
+            """Callbacks, which need scikit-learn 1.9 or later."""
+            # an AttributeError: to ``hasattr`` the method is not there
+            raise AttributeError(
+                f"{type(self).__name__} has no set_callbacks: callbacks need "
+                "scikit-learn 1.9 or later."
+            )
+
+        def _init_callback_context(self, *args, **kwargs):
+            return _NoCallbacks()
+
+    def with_callbacks(method):
+        return method

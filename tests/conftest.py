@@ -21,6 +21,14 @@ def data_home():
     return folder
 
 
+@pytest.fixture(scope="session")
+def callbacks():
+    """The module of scikit-learn; tests of callbacks are skipped without it."""
+    return pytest.importorskip(
+        "sklearn.callback", reason="callbacks need scikit-learn 1.9 or later"
+    )
+
+
 @pytest.fixture
 def interrupt_after(monkeypatch):
     """A function: after this many cycles of a fit comes a Ctrl-C."""

@@ -57,8 +57,6 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 # the checks feed normal deviates, which an RBM takes as 0 and 1
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@parametrize_with_checks(
-    ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True
-)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_common_checks(estimator, check):
     check(estimator)
