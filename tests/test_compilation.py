@@ -326,8 +326,6 @@ CALLED = {
         "rbm.metropolis",
         "rbm.update_weights",
         "rbm.blend",
-        "states.multiply",
-        "states.multiply_transposed",
         "states.count_on",
         "states.transpose",
     },

@@ -28,7 +28,6 @@ _DENSE_SHARE = 0.23
 _DENSE_ROWS = 10.0
 
 
-@kernel
 def multiply(states, values, out, first, last):
     """Columns ``first`` to ``last`` of ``out`` become those of ``states @ values``.
 
@@ -36,53 +35,65 @@ def multiply(states, values, out, first, last):
     columns a call does changes none of their sums.
     """
     n_rows, n_units = states.shape
-    n_on = 0
-    for i in range(n_rows):
-        n_on += _count(states[i])
+    n_on = np.count_nonzero(states.view(np.bool_))
     if _is_dense(n_on, n_rows, n_units):
-        codes = np.zeros((_n_groups(n_units), n_rows), dtype=np.uint8)
-        for i in range(n_rows):
-            _encode(states[i], codes[:, i])
-        _add_tables(codes, values, out, first, last)
+        _add_tables(_encode_rows(states), values, out, first, last, *_scratch())
     else:
         # one more, for what is written behind the last
         index = np.empty(n_on + 1, dtype=np.uint32)
         start = np.zeros(n_rows + 1, dtype=np.int64)
-        for i in range(n_rows):
-            start[i + 1] = _append_on(states[i], index, start[i])
+        _index_rows(states, index, start)
         _add_rows(index, start, values, out, first, last)
 
 
-@kernel
 def multiply_transposed(states, values, out, first, last):
     """The same of ``states.T @ values``.
 
     ``states`` (n_rows, n_units) uint8, ``values`` (n_rows, n_columns) float32.
     """
     n_rows, n_units = states.shape
-    start = np.zeros(n_units + 1, dtype=np.int64)
-    for i in range(n_rows):
-        row = states[i]
-        for j in range(n_units):
-            start[j + 1] += row[j]
-    start = np.cumsum(start)
-    n_on = start[n_units]
+    n_on = np.count_nonzero(states.view(np.bool_))
     if _is_dense(n_on, n_units, n_rows):
         codes = np.zeros((_n_groups(n_rows), n_units), dtype=np.uint8)
-        for i in range(n_rows):
-            row, code, place = states[i], codes[i // 4], np.uint8(1 << (i % 4))
-            for j in range(n_units):
-                code[j] += place * row[j]
-        _add_tables(codes, values, out, first, last)
+        _encode_columns(states, codes)
+        _add_tables(codes, values, out, first, last, *_scratch())
     else:
         index = np.empty(n_on, dtype=np.uint32)
-        place, on = start.copy(), np.empty(n_units + 1, dtype=np.uint32)
-        for i in range(n_rows):
-            for k in range(_append_on(states[i], on, 0)):
-                j = np.intp(on[k])
-                index[place[j]] = i
-                place[j] += 1
+        start = np.zeros(n_units + 1, dtype=np.int64)
+        place, on = np.zeros(n_units, np.int64), np.empty(n_units + 1, np.uint32)
+        _index_columns(states, index, start, place, on)
         _add_rows(index, start, values, out, first, last)
+
+
+def _is_dense(n_on, n_rows, n_units):
+    return n_on > n_units * (_DENSE_SHARE * n_rows + _DENSE_ROWS)
+
+
+def _n_groups(n_units):
+    """Groups of four units, of which four make a step."""
+    return 4 * ((n_units + 15) // 16)
+
+
+def _encode_rows(states):
+    """Codes of groups of four units, (n_groups, n_rows)."""
+    packed = np.packbits(states, axis=1, bitorder="little").T
+    codes = np.zeros((_n_groups(states.shape[1]), len(states)), dtype=np.uint8)
+    codes[: 2 * len(packed) : 2] = packed & 15
+    codes[1 : 2 * len(packed) : 2] = packed >> 4
+    return codes
+
+
+def _scratch():
+    """Memory of `_add_tables`: four rows, the sums of their subsets, and totals."""
+    four, tables = _aligned(4 * _WIDTH), _aligned(4 * _SUBSETS)
+    return four, tables, _aligned(_HEIGHT * _WIDTH).reshape(_HEIGHT, _WIDTH)
+
+
+def _aligned(size):
+    """Memory from the start of a cache line: loads of whole lines are twice as fast."""
+    raw = np.empty(size + 16, dtype=np.float32)
+    shift = -raw.ctypes.data % 64 // 4
+    return raw[shift : shift + size]
 
 
 @kernel
@@ -111,28 +122,11 @@ def transpose(values, out):
 
 
 @kernel
-def _is_dense(n_on, n_rows, n_units):
-    return n_on > n_units * (_DENSE_SHARE * n_rows + _DENSE_ROWS)
-
-
-@kernel
-def _n_groups(n_units):
-    """Groups of four units, of which four make a step."""
-    return 4 * ((n_units + 15) // 16)
-
-
-@kernel
-def _count(row):
-    n_on = 0
-    for j in range(row.shape[0]):
-        n_on += np.int64(row[j])
-    return n_on
-
-
-@kernel
-def _encode(row, codes):
-    for j in range(row.shape[0]):
-        codes[j // 4] += np.uint8(row[j] << np.uint8(j % 4))
+def _encode_columns(states, codes):
+    for i in range(states.shape[0]):
+        row, code, place = states[i], codes[i // 4], np.uint8(1 << (i % 4))
+        for j in range(row.shape[0]):
+            code[j] += place * row[j]
 
 
 @kernel
@@ -143,6 +137,33 @@ def _append_on(row, index, place):
         index[place] = j
         place += row[j]
     return place
+
+
+@kernel
+def _index_rows(states, index, start):
+    """The units of each row that are on, and where in ``index`` they start."""
+    for i in range(states.shape[0]):
+        start[i + 1] = _append_on(states[i], index, start[i])
+
+
+@kernel
+def _index_columns(states, index, start, place, on):
+    """The rows of each unit that are on, and where in ``index`` they start.
+
+    ``place`` is zero, ``on`` memory for the units of a row and one more.
+    """
+    for i in range(states.shape[0]):
+        row = states[i]
+        for j in range(row.shape[0]):
+            place[j] += row[j]
+    for j in range(place.shape[0]):
+        start[j + 1] = start[j] + place[j]
+        place[j] = start[j]
+    for i in range(states.shape[0]):
+        for k in range(_append_on(states[i], on, start[0])):
+            j = np.intp(on[k])
+            index[place[j]] = i
+            place[j] += 1
 
 
 @kernel
@@ -170,15 +191,12 @@ def _add_rows(index, start, values, out, begin, end):
 
 
 @kernel
-def _add_tables(codes, values, out, begin, end):
+def _add_tables(codes, values, out, begin, end, four, tables, totals):
     """``out[i]`` becomes the sum over groups g of four rows of ``values``.
 
     Bit b of ``codes[g, i]`` tells whether row 4 g + b is in it.
     """
     n_groups, n_rows = codes.shape
-    four = _aligned(4 * _WIDTH)
-    tables = _aligned(4 * _SUBSETS)
-    totals = _aligned(_HEIGHT * _WIDTH).reshape(_HEIGHT, _WIDTH)
     for above in range(0, n_rows, _HEIGHT):
         height = min(_HEIGHT, n_rows - above)
         for first in range(begin, end, _WIDTH):
@@ -193,14 +211,6 @@ def _add_tables(codes, values, out, begin, end):
                 row, total = out[above + i], totals[i]
                 for k in range(width):
                     row[first + k] = total[k]
-
-
-@kernel
-def _aligned(size):
-    """Memory from the start of a cache line: loads of whole lines are twice as fast."""
-    raw = np.zeros(size + 16, dtype=np.float32)
-    shift = (64 - raw.ctypes.data % 64) % 64 // 4
-    return raw[shift : shift + size]
 
 
 @kernel
