@@ -6,10 +6,13 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 __all__ = [
+    "as_columns",
     "check_any_value",
     "check_count",
+    "check_initialization",
     "check_lengths",
     "check_magnitude",
+    "check_n_outputs",
     "check_outputs",
     "check_sessions",
     "check_sparse",
@@ -58,6 +61,21 @@ def check_outputs(y, name="y", *, allow_nan=True):
     )
 
 
+def as_columns(y, name, *, allow_inf=False):
+    """Outputs as a float64 array (n, n_outputs); NaN is allowed, infinity on demand."""
+    if allow_inf:
+        y = check_array(
+            y,
+            dtype=np.float64,
+            ensure_2d=False,
+            ensure_all_finite=False,
+            input_name=name,
+        )
+    else:
+        y = check_outputs(y, name)
+    return y.reshape(len(y), -1)
+
+
 def own(array):
     """The array, copied unless it is C-ordered and writeable.
 
@@ -72,6 +90,24 @@ def check_lengths(first, second, first_name, second_name):
         raise ValueError(
             f"{first_name} and {second_name} must have as many rows; got "
             f"inconsistent numbers of samples: {len(first)} and {len(second)}."
+        )
+
+
+def check_n_outputs(first, second, first_name, second_name):
+    """Refuse two-dimensional records with different numbers of columns."""
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(
+            f"{first_name} and {second_name} must have as many outputs; got "
+            f"{first.shape[1]} and {second.shape[1]}."
+        )
+
+
+def check_initialization(n_initialization, n_rows):
+    """Refuse an initialisation that leaves no row of the record."""
+    if not 0 <= n_initialization < n_rows:
+        raise ValueError(
+            "n_initialization must be at least 0 and less than the number of rows, "
+            f"{n_rows}; got {n_initialization}."
         )
 
 
