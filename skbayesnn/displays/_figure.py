@@ -1,8 +1,8 @@
-"""What the displays share: colours, and panels in a new figure or in given axes."""
+"""Colours of the displays, and panels in a new figure or in given axes."""
 
 import numpy as np
 
-# The palette of Okabe and Ito, which the colour-blind can tell apart.
+# The palette of Okabe and Ito, which colour-blind readers can tell apart.
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
 GREEN = "#009E73"
@@ -17,7 +17,7 @@ EMPTY = "#E4E4E4"
 
 
 def check_matplotlib(caller):
-    """Say how to install matplotlib where it is missing."""
+    """Raise an ImportError that says how to install matplotlib if it is missing."""
     try:
         import matplotlib.pyplot  # noqa: F401
     except ImportError as error:
@@ -26,11 +26,11 @@ def check_matplotlib(caller):
         ) from error
 
 
-def make_panels(ax, n_rows, n_columns, size, *, share="none", height_ratios=None):
-    """A figure and (n_rows, n_columns) axes: new, inside ``ax``, or those given.
+def make_panels(ax, n_rows, n_columns, size, *, sharex=False, height_ratios=None):
+    """A figure and (n_rows, n_columns) axes: new, inside ``ax``, or the given ones.
 
-    ``size`` is that of a new figure, in inches; ``share`` is "none", or "x" for one
-    horizontal axis.
+    ``size`` is that of a new figure, in inches; with ``sharex`` the panels of a column
+    share their horizontal axis.
     """
     shape = (n_rows, n_columns)
     if ax is not None and not hasattr(ax, "get_subplotspec"):
@@ -52,9 +52,9 @@ def make_panels(ax, n_rows, n_columns, size, *, share="none", height_ratios=None
         figure, grid = ax.figure, _subdivide(ax, n_rows, n_columns, height_ratios)
     axes = np.empty(shape, dtype=object)
     for row, column in np.ndindex(*shape):
-        first = axes[0, column] if share == "x" and row else None
+        first = axes[0, column] if sharex and row else None
         axes[row, column] = figure.add_subplot(grid[row, column], sharex=first)
-        if share == "x" and row < n_rows - 1:
+        if sharex and row < n_rows - 1:
             axes[row, column].tick_params(labelbottom=False)
     return figure, axes
 
@@ -62,8 +62,8 @@ def make_panels(ax, n_rows, n_columns, size, *, share="none", height_ratios=None
 def make_wrapped_panels(ax, n_groups, n_panels, size):
     """A figure, its axes, and the axes of each group, wrapped into rows.
 
-    ``size`` is that of one panel in a new figure. The places that stay empty at the end
-    of a group hold None.
+    ``size`` is that of one panel in a new figure. Unused places at the end of a group
+    hold None.
     """
     given = ax is not None and not hasattr(ax, "get_subplotspec")
     n_columns = n_panels if given else min(n_panels, MAX_COLUMNS)
@@ -79,6 +79,7 @@ def make_wrapped_panels(ax, n_groups, n_panels, size):
 
 
 def _subdivide(ax, n_rows, n_columns, height_ratios):
+    """A grid in the place of ``ax``, which becomes invisible."""
     from matplotlib.gridspec import GridSpecFromSubplotSpec
 
     spec = ax.get_subplotspec()
@@ -88,7 +89,7 @@ def _subdivide(ax, n_rows, n_columns, height_ratios):
             f"into {n_rows} x {n_columns} panels; pass an array of axes instead."
         )
     ax.set_axis_off()
-    # room for titles and labels where no layout engine makes it
+    # room for titles and labels in figures without a layout engine
     return GridSpecFromSubplotSpec(
         n_rows,
         n_columns,
@@ -100,7 +101,7 @@ def _subdivide(ax, n_rows, n_columns, height_ratios):
 
 
 def choose_outputs(output, n_outputs):
-    """Numbers of the outputs to draw: all of them, or the one asked for."""
+    """Numbers of the outputs to draw: all of them, or the requested one."""
     if output is None:
         return list(range(n_outputs))
     if output not in range(n_outputs):
@@ -112,7 +113,7 @@ def choose_outputs(output, n_outputs):
 
 
 def tidy(axes):
-    """Frames and ticks that leave the stage to the data."""
+    """Remove the upper and right lines of the frame, and make tick labels small."""
     for panel in np.ravel(axes):
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=9)
