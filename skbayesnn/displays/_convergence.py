@@ -132,7 +132,8 @@ class ConvergenceDisplay:
         weights.set_ylim(bottom=0.0)
         weights.set_xlabel("cycle")
         weights.xaxis.get_major_locator().set_params(integer=True)
-        if all((rmse > 0).all() for rmse in self.rmse):
+        errors = np.concatenate(self.rmse)
+        if errors.min() > 0 and errors.max() > 10 * errors.min():
             error.set_yscale("log")
         n_outputs = self.rmse[0].shape[1]
         if n_outputs > 1:

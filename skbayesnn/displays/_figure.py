@@ -10,6 +10,8 @@ VERMILION = "#D55E00"
 PURPLE = "#CC79A7"
 SKY = "#56B4E9"
 MAX_COLUMNS = 4
+# Size of a panel, in inches, in which titles and ticks are legible.
+LEGIBLE = (2.4, 1.6)
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 INK = "#222222"
 MUTED = "#8C8C8C"
@@ -65,8 +67,12 @@ def make_wrapped_panels(ax, n_groups, n_panels, size):
     ``size`` is that of one panel in a new figure. Unused places at the end of a group
     hold None.
     """
-    given = ax is not None and not hasattr(ax, "get_subplotspec")
-    n_columns = n_panels if given else min(n_panels, MAX_COLUMNS)
+    if ax is None:
+        n_columns = min(n_panels, MAX_COLUMNS)
+    elif hasattr(ax, "get_subplotspec"):
+        n_columns = _fitting_columns(ax, n_groups, n_panels)
+    else:
+        n_columns = n_panels
     n_rows = -(-n_panels // n_columns)
     n_all = n_groups * n_rows
     figure_size = (0.9 + size[0] * n_columns, 0.4 + size[1] * n_all)
@@ -89,15 +95,28 @@ def _subdivide(ax, n_rows, n_columns, height_ratios):
             f"into {n_rows} x {n_columns} panels; pass an array of axes instead."
         )
     ax.set_axis_off()
-    # room for titles and labels in figures without a layout engine
+    # a layout engine makes room for titles and labels by itself
+    is_laid_out = ax.get_figure(root=True).get_layout_engine() is not None
     return GridSpecFromSubplotSpec(
         n_rows,
         n_columns,
         subplot_spec=spec,
         height_ratios=height_ratios,
-        hspace=0.45,
-        wspace=0.3,
+        hspace=None if is_laid_out else 0.6,
+        wspace=None if is_laid_out else 0.3,
     )
+
+
+def _fitting_columns(ax, n_groups, n_panels):
+    """Number of columns with the most legible panels inside ``ax``."""
+    dpi = ax.get_figure(root=True).dpi
+    width, height = ax.bbox.width / dpi, ax.bbox.height / dpi
+
+    def legibility(n_columns):
+        n_rows = n_groups * -(-n_panels // n_columns)
+        return min(width / n_columns / LEGIBLE[0], height / n_rows / LEGIBLE[1])
+
+    return max(range(1, min(n_panels, MAX_COLUMNS) + 1), key=legibility)
 
 
 def choose_outputs(output, n_outputs):

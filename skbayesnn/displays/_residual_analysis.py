@@ -226,16 +226,17 @@ class ResidualAnalysisDisplay:
         return self
 
     def _panels(self, k, nonlinear):
-        """Title, correlation, and index into the correlation, of each panel."""
+        """Start of the title, correlation and index into it, for each panel."""
         analysis = self.analysis
         of_output = f"{self.output_names[k]}: " * (len(self.output_names) > 1)
         p = analysis.ljung_box_pvalue[k]
         p = f"Ljung-Box p = {p:.2g}" if p >= 1e-4 else "Ljung-Box p < 0.0001"
-        panels = [(f"{of_output}e(t) and e(t−k), {p}", analysis.autocorrelation, (k,))]
+        title = f"{of_output}e(t) and e(t−k)\n{p}, "
+        panels = [(title, analysis.autocorrelation, (k,))]
         tests = [("cross_correlation", "e(t)", "{u}(t−k)")]
         for name, first, second in [*tests, *(NONLINEAR if nonlinear else ())]:
             for i, u in enumerate(self.input_names):
-                title = f"{of_output}{first} and {second.format(u=u)}"
+                title = f"{of_output}{first} and {second.format(u=u)}\n"
                 panels.append((title, analysis[name], (k, i)))
         return panels
 
@@ -260,4 +261,4 @@ def _draw_correlation(panel, title, correlation, index):
     panel.set_xlabel("lag k (rows)")
     fraction = correlation.fraction_outside[index]
     note = "not defined" if np.isnan(fraction) else f"{fraction:.0%} outside"
-    panel.set_title(f"{title}\n{note}", fontsize=9.5)
+    panel.set_title(f"{title}{note}", fontsize=9.5)

@@ -187,9 +187,11 @@ class SparsityDisplay:
             image = panel.imshow(
                 values, cmap="viridis_r", norm=norm, aspect="auto", interpolation="none"
             )
-            source, target = self.weight_names[k].split(" (")[0].split(" → ")
+            name, _, skip = self.weight_names[k].partition(" (")
+            source, target = name.split(" → ")
             kept = f"{_number(self.weights_kept[k])} of {self.weights_total[k]:.0f}"
-            panel.set_title(f"{self.weight_names[k]}\n{kept} weights", fontsize=10)
+            kept = f"skip path: {kept}" if skip else f"{kept} weights"
+            panel.set_title(f"{name}\n{kept}", fontsize=9)
             panel.set_ylabel(source)
             panel.set_xlabel(target)
             for axis, n_units in zip(
@@ -282,7 +284,7 @@ def _draw_bars(panel, names, kept, total, color):
     panel.set_yticks(rows, names)
     panel.set_ylim(len(names) - 0.4, -0.6)
     panel.set_xlim(0.0, 135.0)
-    panel.set_xticks([0, 25, 50, 75, 100])
+    panel.set_xticks([0, 50, 100])
     panel.spines["bottom"].set_bounds(0.0, 100.0)
     panel.set_xlabel("fraction kept (%)")
 
