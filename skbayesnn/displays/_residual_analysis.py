@@ -197,7 +197,8 @@ class ResidualAnalysisDisplay:
         {{ax}}
         {{output}}
         nonlinear : bool, default=False
-            Also draw the three nonlinear correlations with each input.
+            Also draw the three nonlinear correlations with each input. Several outputs
+            and inputs then need a figure of their own.
 
         Returns
         -------

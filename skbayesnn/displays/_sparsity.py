@@ -190,8 +190,8 @@ class SparsityDisplay:
             name, _, skip = self.weight_names[k].partition(" (")
             source, target = name.split(" → ")
             kept = f"{_number(self.weights_kept[k])} of {self.weights_total[k]:.0f}"
-            kept = f"skip path: {kept}" if skip else f"{kept} weights"
-            panel.set_title(f"{name}\n{kept}", fontsize=9)
+            what = "(skip path)" if skip else "weights"
+            panel.set_title(f"{kept}\n{what}", fontsize=9)
             panel.set_ylabel(source)
             panel.set_xlabel(target)
             for axis, n_units in zip(
