@@ -7,6 +7,8 @@ from display_models import SESSIONS, N, U, Y
 from skbayesnn.displays import ResidualAnalysisDisplay
 from skbayesnn.metrics import residual_analysis
 
+plt = pytest.importorskip("matplotlib.pyplot")
+
 
 def same_analysis(found, expected):
     for name in ["autocorrelation", "cross_correlation", "squared_both", "product"]:
@@ -68,3 +70,21 @@ def test_residual_analysis_takes_names_from_a_frame(single):
     display = ResidualAnalysisDisplay.from_predictions(Y[:, 0], 0.5 * Y[:, 0], frame)
     assert display.input_names == ["pump", "valve"]
     assert "pump(t−k)" in display.axes_[0, 1].get_title()
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.parametrize("nonlinear", [False, True])
+def test_residual_analysis_inside_one_axes_has_legible_titles(layout, nonlinear):
+    """As many columns as fit: no title covers another or leaves the figure."""
+    figure, (_, ax) = plt.subplots(1, 2, figsize=(13, 6), layout=layout)
+    display = ResidualAnalysisDisplay.from_predictions(
+        Y[:, 0], 0.5 * Y[:, 0], U[:, :1], ax=ax, nonlinear=nonlinear
+    )
+    figure.canvas.draw()
+    panels = list(filter(None, display.axes_.flat))
+    assert len(panels) == (5 if nonlinear else 2)
+    boxes = [panel.title.get_window_extent() for panel in panels]
+    for k, box in enumerate(boxes):
+        assert box.x0 >= figure.bbox.x0 - 1 and box.x1 <= figure.bbox.x1 + 1
+        assert not any(box.overlaps(other) for other in boxes[k + 1 :])
+        assert not any(box.overlaps(panel.bbox) for panel in panels)
