@@ -1,4 +1,4 @@
-"""Checks of data that know no model: what is refused, with a message that helps."""
+"""Checks of data that do not depend on a model."""
 
 from numbers import Integral
 
@@ -22,7 +22,7 @@ __all__ = [
     "validate_data",
 ]
 
-# The squares of larger numbers, summed over a long record, leave double precision.
+# The squares of larger numbers, summed over a long record, may overflow.
 MAX_MAGNITUDE = 1e100
 # The squares of smaller standard deviations underflow.
 MIN_SPREAD = 1e-150
@@ -128,7 +128,7 @@ def check_sessions(sessions, n_rows):
     sessions = np.asarray(sessions)
     if sessions.shape != (n_rows,):
         raise ValueError(
-            f"sessions must hold one id a row, shape ({n_rows},); got shape "
+            f"sessions must hold one id per row, shape ({n_rows},); got shape "
             f"{sessions.shape}."
         )
     return sessions
@@ -146,7 +146,7 @@ def session_starts(sessions, n_rows):
 
 
 def check_count(value, name, least):
-    """An integer argument of at least so much."""
+    """An integer argument of at least ``least``."""
     if not isinstance(value, Integral) or value < least:
         raise ValueError(
             f"{name} must be an integer of at least {least}; got {value!r}."
@@ -155,10 +155,10 @@ def check_count(value, name, least):
 
 
 def check_sparse(X):
-    """The matrix, each place at most once; refused if an index lies outside it.
+    """The matrix without duplicate entries; refused if an index is out of range.
 
-    SciPy checks no index when it converts, slices or adds: one out of range reads or
-    writes memory of others.
+    SciPy checks no index when it converts, slices or adds: an index out of range reads
+    or writes foreign memory.
     """
     try:
         if X.format == "coo":

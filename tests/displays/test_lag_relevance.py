@@ -29,7 +29,7 @@ def test_lag_relevance(double):
         np.testing.assert_array_equal(crosses, display.lags[of_signal & display.pruned])
 
 
-def test_lag_relevance_wraps_and_survives_full_pruning():
+def test_lag_relevance_wraps_and_handles_full_pruning():
     model = Network([])
     model.lag_relevance_ = {f"a(t-{k})(t-{2 * k})": 0.0 for k in range(1, 7)}
     model.lag_relevance_["u(t)"] = 0.0
