@@ -1,9 +1,9 @@
 """Choose the strength of the prior, a pruning threshold and a network by simulation.
 
 The training record of the Cascaded Tanks benchmark is cut into contiguous blocks. Each
-block is left out in turn, and simulated in free run by the model of the others. The
-blocks are the ``sessions`` of the fit as well, so that no lag reaches over the gap of
-the block that is left out. The test record is used once, at the very end.
+block is held out in turn, and a model fitted to the others simulates it in free run.
+The blocks are also the ``sessions`` of the fit, so that no lag spans the gap left by
+the held-out block. The test record is used once, at the end.
 
     python grid_search.py              # the measured record
     python grid_search.py --simulated  # simulated tanks, without data file or network
@@ -53,7 +53,7 @@ def main():
     )
     start = time.perf_counter()
     with warnings.catch_warnings():
-        # a score of minus infinity is a simulation that diverged, see the table
+        # a score of minus infinity marks a simulation that diverged, see the table
         warnings.filterwarnings("ignore", "One or more of the test scores", UserWarning)
         search.fit(u, y, sessions=blocks)
     elapsed = time.perf_counter() - start
@@ -88,7 +88,7 @@ def load(simulated, data_home):
 
 
 def print_table(results, n_rows=10):
-    """The best settings by free run; errors of the blocks left out."""
+    """Print the best settings in free run, with the errors on the held-out blocks."""
     # a diverged block makes mean and standard error infinite
     scores = np.array([results[f"split{k}_test_free_run"] for k in range(N_BLOCKS)])
     with np.errstate(invalid="ignore"):

@@ -1,8 +1,8 @@
-"""Fill in hidden pixels of digits by an RBM, and compare it with simpler ways.
+"""Fill in hidden pixels of digits with an RBM, and compare with simpler methods.
 
-Half of the pixels at random, or the lower half of each image, are hidden in test images
-that no model has seen. Compared are the mean of each pixel, scikit-learn's KNNImputer
-and FrankWolfeRBM.impute. Needs no data file and no network.
+In test images that no model has seen, a random half of the pixels or the lower half of
+the image is hidden. The example compares the mean of each pixel, scikit-learn's
+KNNImputer and FrankWolfeRBM.impute. It needs neither a data file nor a network.
 
     python impute_pixels.py
 """
@@ -18,9 +18,9 @@ from sklearn.model_selection import train_test_split
 
 from skbayesnn import FrankWolfeRBM
 
-# The best log-loss of 5, 10, 20 and 40 on training images, for both patterns.
+# Of 5, 10, 20 and 40 the best log-loss on training images, for both patterns.
 N_NEIGHBORS = 20
-# 200, the default, is not enough where half of the image hangs together.
+# The default, 200, is not enough for a hidden region as large as half of the image.
 N_STEPS = 1000
 N_SHOWN = 10
 
@@ -69,7 +69,7 @@ def main():
 
 
 def hide(shape):
-    """Which pixels are hidden, by the name of the pattern."""
+    """Mask of the hidden pixels, by the name of the pattern."""
     rng = np.random.default_rng(0)
     block = np.zeros((8, 8), dtype=bool)
     block[4:] = True
@@ -80,7 +80,7 @@ def hide(shape):
 
 
 def rates(X):
-    """Share of ones of each pixel, smoothed so that none is 0 or 1."""
+    """Fraction of ones of each pixel, smoothed so that none is 0 or 1."""
     return (X.sum(axis=0) + 0.5) / (len(X) + 1)
 
 
@@ -96,7 +96,7 @@ def errors(true, expected):
 
 
 def draw(rows):
-    """A line of images for each (title, images)."""
+    """Draw one row of images for each (title, images)."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 

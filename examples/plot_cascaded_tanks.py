@@ -1,10 +1,10 @@
-"""Cascaded Tanks, the measured benchmark: a simulator that chooses its own settings.
+"""A simulator of the measured Cascaded Tanks that chooses its own settings.
 
     python plot_cascaded_tanks.py --output cascaded_tanks.png
 
-The record is looked up in ``--data-home``, by default $SKBAYESNN_DATA, and otherwise
-downloaded (``pip install skbayesnn[data]``). Lags and the strength of the prior are
-chosen within the training record; the test record has no part in it.
+The record is read from ``--data-home``, by default $SKBAYESNN_DATA, or downloaded
+(``pip install skbayesnn[data]``). Lags and the strength of the prior are chosen on the
+training record; the test record is not used for any choice.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def main():
     model.fit(tanks.data, tanks.target)
     seconds = time.perf_counter() - start
     print(f"Choice and fit, with what had to be compiled: {seconds:.0f} s")
-    print("Networks of the committee (reg_lambda, longest lag):")
+    print("Networks of the ensemble (reg_lambda, longest lag):")
     print("  ", [(member.reg_lambda, member.max_lag_) for member in model.estimators_])
 
     test, n_init = tanks.tests.test, tanks.n_initialization
@@ -63,7 +63,7 @@ def main():
 
 
 def draw(model, tanks):
-    """The free run, with its band and residuals, beside the relevance of the lags."""
+    """Draw the free run with its band and residuals, and the relevance of the lags."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 5.6))

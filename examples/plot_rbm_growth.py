@@ -1,11 +1,11 @@
-"""Watch a restricted Boltzmann machine grow: likelihood, gains, filters, samples.
+"""Follow the growth of a restricted Boltzmann machine: likelihood, filters, samples.
 
     python plot_rbm_growth.py          # scikit-learn's digits, without a network
     python plot_rbm_growth.py --mnist  # 20,000 images of MNIST, minutes
 
-The model is stopped at some sizes, and its partition function is estimated there.
-``--mnist`` looks the images up in ``--data-home``, by default $SKBAYESNN_DATA, and
-otherwise downloads them (``pip install skbayesnn[data]``).
+The growth pauses at some sizes to estimate the partition function. ``--mnist`` reads
+the images from ``--data-home``, by default $SKBAYESNN_DATA, or downloads them
+(``pip install skbayesnn[data]``).
 """
 
 import argparse
@@ -24,7 +24,7 @@ N_MNIST = 20_000
 
 
 class Images(NamedTuple):
-    """Binary images, one a row."""
+    """Binary images, one per row."""
 
     train: np.ndarray
     test: np.ndarray
@@ -33,7 +33,7 @@ class Images(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Likelihoods on the way, one entry a size. In nats an image."""
+    """Likelihoods during the growth, one entry per size, in nats per image."""
 
     sizes: list
     train: list
@@ -60,7 +60,7 @@ def main():
         images, reg_lambda = load_mnist(arguments.data_home), 0.1
         betas = 10_000
     else:
-        # small images: a unit of the same norm gains less
+        # in small images a unit of the same norm gains less
         images, reg_lambda = load_small_digits(), 0.003
         betas = 2000
     model = FrankWolfeRBM(reg_lambda=reg_lambda, warm_start=True, random_state=0)
@@ -89,13 +89,13 @@ def load_mnist(data_home):
 
 
 def grow(model, images, sizes, betas):
-    """Fit on to each size in turn, as far as units gain anything.
+    """Grow to each size in turn, as long as new units improve the objective.
 
     ``betas`` is the number of temperatures for the partition functions.
     """
     path = Path([], [], [], [])
     start = time.perf_counter()
-    print("units  train  test (nats an image)  log Z, standard error  seconds")
+    print("units  train  test (nats per image)  log Z, standard error  seconds")
     for size in sizes:
         model.set_params(n_components=size).fit(images.train)
         estimate = model.log_partition(betas=betas, random_state=0)
@@ -174,7 +174,7 @@ def draw_likelihood(axes, images, path):
         color="0.4",
         fontsize=9,
     )
-    axes.set_ylabel("Mean log-likelihood (nats an image)")
+    axes.set_ylabel("Mean log-likelihood (nats per image)")
     axes.legend(loc="center right", frameon=False, fontsize=9)
     axes.set_title("A unit a step: the likelihood on the way", fontsize=11)
 
@@ -192,13 +192,13 @@ def draw_gain(axes, model):
     axes.semilogy(
         model.path_["n_components"][added], model.path_["gain"][added], ".", color="C2"
     )
-    axes.set_ylabel("Gain when it entered\n(nats an image)")
+    axes.set_ylabel("Gain when it entered\n(nats per image)")
     axes.set_xlabel("Hidden units")
     axes.set_xlim(left=0)
 
 
 def tile(axes, rows, shape, n_columns, colors, limits):
-    """Images side by side, grey between them."""
+    """Images side by side, separated by grey lines."""
     from matplotlib import colormaps
 
     height, width = shape

@@ -1,11 +1,12 @@
-"""Sparse models of water tanks, and an RBM of digits that grows.
+"""Sparse models of water tanks, and a growing RBM of digits.
 
-Of the tanks, one model is fitted to predict one step ahead, another to simulate. The
-RBM is compared with scikit-learn's BernoulliRBM, by its likelihood and by a classifier
-of its features.
+One model of the tanks is fitted for prediction one step ahead, another for simulation.
+The RBM is compared with scikit-learn's BernoulliRBM, by its likelihood and by the
+accuracy of a classifier on its features.
 
-Needs no data file and no network: the records are simulated, the digits come with
-scikit-learn. The first run compiles the kernels, later ones load them from a cache.
+The example needs neither a data file nor a network: the records are simulated, and the
+digits come with scikit-learn. The first run compiles the kernels; later runs load them
+from a cache.
 """
 
 import time
@@ -36,7 +37,7 @@ def identify_tanks():
     test = tanks.tests.test
     n_init = tanks.n_initialization
 
-    # Lags 0 to 5 of the input and 1 to 5 of the output, more than needed: those that
+    # Lags 0 to 5 of the input and 1 to 5 of the output are more than needed: those that
     # the data do not support are pruned.
     model = SparseBayesNARXRegressor(5, 5, n_restarts=8, random_state=0)
     start = time.perf_counter()
@@ -59,7 +60,7 @@ def identify_tanks():
         if model.feature_relevance_[k] > 0.0:
             print(f"  {names[k]:8}{model.feature_relevance_[k]:6.3f}")
 
-    # Made to simulate: fitted to the errors of its own recursion, four networks.
+    # For simulation: four networks, fitted to the errors of their own free runs.
     simulator = SparseBayesNARXRegressor(
         10, 10, focus="simulation", n_networks=4, random_state=0
     )
@@ -67,9 +68,9 @@ def identify_tanks():
     simulator.fit(tanks.data, tanks.target)
     print(f"Fit of the simulator: {time.perf_counter() - start:.1f} s")
 
-    # One step ahead: every row from the measured rows before it.
+    # One step ahead: each row is predicted from the measured rows before it.
     one_step, one_step_std = model.predict(test.data, test.target, return_std=True)
-    # Free run: a model feeds on its own outputs after the first n_init rows.
+    # Free run: after the first n_init rows a model reads its own outputs.
     fed_back = model.predict(test.data, y_init=test.target[:n_init], return_std=True)
     free_run, free_run_std = simulator.predict(
         test.data, y_init=test.target[:n_init], return_std=True
@@ -138,7 +139,7 @@ def draw(model, tanks, one_step, free_run, free_run_std):
     residuals.set_ylabel("Measured −\npredicted (V)")
     residuals.set_xlabel("Time (min); the free run starts at the dotted line")
 
-    # Blank where a weight was pruned.
+    # Pruned weights are blank.
     weights = [
         np.where(mask, np.abs(coef), np.nan)
         for coef, mask in zip(model.coefs_, model.masks_, strict=True)
@@ -169,11 +170,11 @@ def learn_digits():
 
     The settings come from a search by three-fold cross-validation on the training
     images: the best, or one that takes half the time and is within 0.003 of its
-    accuracy and 0.2 nats of its likelihood. Searched were
+    accuracy and 0.2 nats of its likelihood. The search covered
 
     - FrankWolfeRBM, at most 100 units: reg_lambda 0.01, 0.003, 0.001; an end of growth
-      after 5 or 20 searches in vain; fine-tuning over 200 or 400 epochs, or none, from
-      the grown weights or from smaller ones.
+      after 5 or 20 unsuccessful searches; fine-tuning over 200 or 400 epochs, or none,
+      from the grown weights or from smaller ones.
     - BernoulliRBM, 100 or 200 units: a learning rate of 0.1, 0.03 or 0.01 over 30, 100
       or 200 epochs, not in every combination; for either kind of pixels, and for the
       likelihood.
@@ -183,7 +184,7 @@ def learn_digits():
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.25, stratify=y, random_state=0
     )
-    # grey values in [0, 1] as in scikit-learn's example; above 0.5 a pixel is 1
+    # grey values in [0, 1] as in scikit-learn's example; values above 0.5 become 1
     scaler = MinMaxScaler(clip=True).fit(X_train)
     grey = scaler.transform(X_train), scaler.transform(X_test)
     binary = tuple((V > 0.5).astype(float) for V in grey)
@@ -216,8 +217,8 @@ def learn_digits():
 
 
 def compare_likelihoods(grown, train, test):
-    """In nats an image; all of them normalised."""
-    # its own score is a pseudo-likelihood: take its units over
+    """Compare normalised likelihoods, in nats per image."""
+    # its own score is a pseudo-likelihood: copy its units into an RBM of this package
     bernoulli = ContrastiveDivergenceRBM.from_bernoulli_rbm(
         make_bernoulli(0.01, 200).fit(train), train, random_state=0
     )
@@ -226,7 +227,7 @@ def compare_likelihoods(grown, train, test):
     grown_title = (
         f"FrankWolfeRBM, {grown.n_components_} of at most {grown.n_components} units"
     )
-    print("Mean log-likelihood of the binary test images, nats an image:")
+    print("Mean log-likelihood of the binary test images, nats per image:")
     for title, value in [
         ("independent pixels", independent),
         (f"BernoulliRBM, {bernoulli.n_components_} units", bernoulli.score(test)),

@@ -1,6 +1,6 @@
-"""Choose the size and the penalty of an RBM by the classifier that reads its features.
+"""Choose the size and the penalty of an RBM by the accuracy of a classifier.
 
-A pipeline of FrankWolfeRBM and logistic regression on scikit-learn's digits, searched
+A pipeline of FrankWolfeRBM and logistic regression on scikit-learn's digits is tuned
 by cross-validation on the training images. The test images are used once, at the end.
 
     python rbm_features.py
@@ -18,7 +18,7 @@ from skbayesnn import FrankWolfeRBM
 
 GRID = {
     "rbm__reg_lambda": [0.03, 0.01, 0.003],
-    # the largest size: growth may end before
+    # the largest size; growth may end before
     "rbm__n_components": [20, 40, 80],
 }
 
@@ -63,12 +63,12 @@ def main():
 
 
 def count_units(pipeline, X, y=None):
-    """A scorer that reports how large the model became."""
+    """Report the final size of the model, as a scorer."""
     return float(pipeline["rbm"].n_components_)
 
 
 def print_table(results):
-    """Accuracies on the folds left out, and sizes."""
+    """Print accuracies on the held-out folds, and sizes."""
     scores = np.array([results[f"split{k}_test_accuracy"] for k in range(3)])
     error = scores.std(axis=0, ddof=1) / np.sqrt(3)
     header = "accuracy, std. error  reg_lambda  n_components  units found  seconds"

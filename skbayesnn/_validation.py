@@ -1,4 +1,4 @@
-"""Checks of data that know no model: what is refused, with a message that helps."""
+"""Checks of data that do not depend on a model."""
 
 from numbers import Integral
 
@@ -6,10 +6,13 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 __all__ = [
+    "as_columns",
     "check_any_value",
     "check_count",
+    "check_initialization",
     "check_lengths",
     "check_magnitude",
+    "check_n_outputs",
     "check_outputs",
     "check_sessions",
     "check_sparse",
@@ -19,7 +22,7 @@ __all__ = [
     "validate_data",
 ]
 
-# The squares of larger numbers, summed over a long record, leave double precision.
+# The squares of larger numbers, summed over a long record, may overflow.
 MAX_MAGNITUDE = 1e100
 # The squares of smaller standard deviations underflow.
 MIN_SPREAD = 1e-150
@@ -58,6 +61,21 @@ def check_outputs(y, name="y", *, allow_nan=True):
     )
 
 
+def as_columns(y, name, *, allow_inf=False):
+    """Outputs as a float64 array (n, n_outputs); NaN is allowed, infinity on demand."""
+    if allow_inf:
+        y = check_array(
+            y,
+            dtype=np.float64,
+            ensure_2d=False,
+            ensure_all_finite=False,
+            input_name=name,
+        )
+    else:
+        y = check_outputs(y, name)
+    return y.reshape(len(y), -1)
+
+
 def own(array):
     """The array, copied unless it is C-ordered and writeable.
 
@@ -72,6 +90,24 @@ def check_lengths(first, second, first_name, second_name):
         raise ValueError(
             f"{first_name} and {second_name} must have as many rows; got "
             f"inconsistent numbers of samples: {len(first)} and {len(second)}."
+        )
+
+
+def check_n_outputs(first, second, first_name, second_name):
+    """Refuse two-dimensional records with different numbers of columns."""
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(
+            f"{first_name} and {second_name} must have as many outputs; got "
+            f"{first.shape[1]} and {second.shape[1]}."
+        )
+
+
+def check_initialization(n_initialization, n_rows):
+    """Refuse an initialisation that leaves no row of the record."""
+    if not 0 <= n_initialization < n_rows:
+        raise ValueError(
+            "n_initialization must be at least 0 and less than the number of rows, "
+            f"{n_rows}; got {n_initialization}."
         )
 
 
@@ -92,7 +128,7 @@ def check_sessions(sessions, n_rows):
     sessions = np.asarray(sessions)
     if sessions.shape != (n_rows,):
         raise ValueError(
-            f"sessions must hold one id a row, shape ({n_rows},); got shape "
+            f"sessions must hold one id per row, shape ({n_rows},); got shape "
             f"{sessions.shape}."
         )
     return sessions
@@ -110,7 +146,7 @@ def session_starts(sessions, n_rows):
 
 
 def check_count(value, name, least):
-    """An integer argument of at least so much."""
+    """An integer argument of at least ``least``."""
     if not isinstance(value, Integral) or value < least:
         raise ValueError(
             f"{name} must be an integer of at least {least}; got {value!r}."
@@ -119,10 +155,10 @@ def check_count(value, name, least):
 
 
 def check_sparse(X):
-    """The matrix, each place at most once; refused if an index lies outside it.
+    """The matrix without duplicate entries; refused if an index is out of range.
 
-    SciPy checks no index when it converts, slices or adds: one out of range reads or
-    writes memory of others.
+    SciPy checks no index when it converts, slices or adds: an index out of range reads
+    or writes foreign memory.
     """
     try:
         if X.format == "coo":

@@ -1,12 +1,12 @@
-"""Warnings of this package, each of a class of its own."""
+"""Warnings of this package, which can be filtered by their category."""
 
 __all__ = ["DivergenceWarning"]
 
 
 class DivergenceWarning(RuntimeWarning):
-    """Warn that a simulation left the plausible range, and is NaN from there on.
+    """Warn that a simulation left the plausible range and is NaN from that row on.
 
     See Also
     --------
-    SparseBayesNARXRegressor.predict : It says what the plausible range is.
+    SparseBayesNARXRegressor.predict : Defines the plausible range.
     """

@@ -4,12 +4,16 @@ import inspect
 from importlib import import_module
 
 import pytest
-from numpydoc.validate import validate
+from numpydoc.docscrape import get_doc_object
+from numpydoc.validate import ALLOWED_SECTIONS, Validator, validate
+
+from skbayesnn._docstrings import shared_parameters
 
 PUBLIC_MODULES = [
     "skbayesnn",
     "skbayesnn.datasets",
     "skbayesnn.displays",
+    "skbayesnn.exceptions",
     "skbayesnn.metrics",
 ]
 
@@ -82,12 +86,30 @@ def public_paths():
     return [path for group in paths.values() for path in group]
 
 
+def in_order(path):
+    """Whether sections have the order of numpydoc, with one exception.
+
+    ``Other Parameters`` follow the ``Parameters``. numpydoc wants them after the
+    ``Attributes``, where nobody looks for the rest of a signature.
+    """
+    titles = Validator(get_doc_object(Validator._load_obj(path))).section_titles
+    order = [title for title in ALLOWED_SECTIONS if title != "Other Parameters"]
+    order.insert(order.index("Parameters") + 1, "Other Parameters")
+    return titles == [title for title in order if title in titles]
+
+
 def violations(path):
-    return [
+    """What is wrong with a docstring; numpydoc reads ``Other Parameters``, too."""
+    found = [
         f"{code}: {message}"
         for code, message in validate(path)["errors"]
-        if code in CHECKS
+        if code in CHECKS and code != "GL07"
     ]
+    if not in_order(path):
+        found.append("GL07: sections are in the wrong order")
+    if "{{" in (Validator._load_obj(path).__doc__ or ""):
+        found.append("SHARED: a placeholder of a shared text is left")
+    return found
 
 
 @pytest.mark.parametrize("path", public_paths())
@@ -122,3 +144,79 @@ def incomplete(first, second):
 def test_the_check_can_fail():
     found = violations(f"{__name__}.incomplete")
     assert {message[:4] for message in found} == {"SS05", "PR01", "PR02", "RT01"}
+
+
+@shared_parameters({"third": "third : float, default=0.0\n    Documented elsewhere."})
+def with_other_parameters(first, *, second, third=0.0, fourth=0):
+    """Add numbers.
+
+    Parameters
+    ----------
+    first : int
+        Documented.
+
+    Other Parameters
+    ----------------
+    second : int
+        Documented.
+    {{third}}
+    fourth : int, default=0
+        Documented.
+
+    Returns
+    -------
+    total : float
+        The sum.
+    """
+    return first + second + third + fourth
+
+
+def with_faulty_other_parameters(first, *, second=0, third=0):
+    """Add numbers {{ of a text that nobody filled in.
+
+    Parameters
+    ----------
+    first : int
+        Documented.
+
+    Other Parameters
+    ----------------
+    third
+        No type and no period
+
+    Returns
+    -------
+    total : int
+        The sum.
+    """
+    return first + second + third
+
+
+def with_misplaced_other_parameters(first, *, second=0):
+    """Add numbers.
+
+    Parameters
+    ----------
+    first : int
+        Documented.
+
+    Returns
+    -------
+    total : int
+        The sum.
+
+    Other Parameters
+    ----------------
+    second : int, default=0
+        Documented.
+    """
+    return first + second
+
+
+def test_other_parameters_are_checked():
+    assert violations(f"{__name__}.with_other_parameters") == []
+    found = violations(f"{__name__}.with_faulty_other_parameters")
+    codes = {message.partition(":")[0] for message in found}
+    assert codes == {"PR01", "PR04", "PR09", "SHARED"}
+    (found,) = violations(f"{__name__}.with_misplaced_other_parameters")
+    assert found.startswith("GL07")

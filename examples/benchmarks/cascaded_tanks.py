@@ -1,4 +1,4 @@
-"""What the package reaches on the measured Cascaded Tanks record.
+"""Errors and times on the measured Cascaded Tanks record.
 
     python examples/benchmarks/cascaded_tanks.py --output cascaded_tanks.json
 
@@ -37,7 +37,7 @@ GRID = {
     "hidden_layer_sizes": [5, 10, 20],
     "reg_lambda": [4.0, 8.0, 16.0],
 }
-# What the search finds; `--parts search one_step` uses what it finds there and then.
+# Result of the search; `--parts search one_step` uses the result of that run instead.
 FOUND = {
     "activation": "relu",
     "hidden_layer_sizes": 10,
@@ -45,7 +45,7 @@ FOUND = {
     "skip_connection": False,
 }
 N_RESTARTS = 10
-# The threshold was set by hand, for speed: with less, pruning takes ten times as long.
+# The threshold was set by hand for speed: a lower one makes pruning ten times slower.
 WIDE = {
     "hidden_layer_sizes": (100, 100),
     "skip_connection": False,
@@ -112,7 +112,7 @@ def evaluate(model, tanks):
 
 
 def over_seeds(tanks, **parameters):
-    """The same model from ten seeds: every value, median, least and largest."""
+    """The same model from ten seeds: all values, median, minimum and maximum."""
     rows = [
         evaluate(
             SparseBayesNARXRegressor(LAGS, LAGS, random_state=seed, **parameters), tanks
@@ -141,7 +141,7 @@ def lag_matrix(record):
 
 
 def timed_fits(tanks, n_rounds=5):
-    """Fits in turn, so that a drift of the machine's speed meets all of them."""
+    """Times of fits in turn: a drift of the machine's speed affects all alike."""
     Z, target = lag_matrix(tanks)
     Z_test, y_test = lag_matrix(tanks.tests.test)
     skip = tanks.n_initialization - LAGS
@@ -165,7 +165,7 @@ def timed_fits(tanks, n_rounds=5):
             seed, hidden_layer_sizes=(10,), solver="lbfgs"
         ),
     }
-    fast_fit(0)  # compiled, or loaded from the cache, once
+    fast_fit(0)  # compiles, or loads from the cache
     seconds = {name: [] for name in contestants}
     rmse = {name: [] for name in contestants}
     for seed in range(n_rounds):
@@ -220,7 +220,7 @@ def first_call(tmp):
 
 
 def simulation_speed(tanks, n_steps=200_000):
-    """Microseconds a free-run step of a pruned network."""
+    """Microseconds per free-run step of a pruned network."""
     model = SparseBayesNARXRegressor(LAGS, LAGS, random_state=0, **FOUND)
     model.fit(tanks.data, tanks.target)
     repeats = n_steps // len(tanks.data) + 1
@@ -238,7 +238,7 @@ def simulation_speed(tanks, n_steps=200_000):
 
 
 def large_record():
-    """100,000 samples, 40 lags, some 1,000 weights; meant for a process of its own."""
+    """100,000 samples, 40 lags, some 1,000 weights; run in a separate process."""
     rng = np.random.default_rng(0)
     n_samples = 100_000
     u = rng.normal(size=(n_samples, 1))

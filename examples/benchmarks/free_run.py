@@ -1,4 +1,4 @@
-"""What models trained for the free run reach, and what a fit costs.
+"""Errors of models trained for the free run, and the time of a fit.
 
     python examples/benchmarks/free_run.py --output free_run.json
 
@@ -14,7 +14,7 @@ import platform
 import time
 import warnings
 
-# before NumPy: two processes with two BLAS threads each wait for one another
+# before NumPy: two processes with two BLAS threads each would compete for the cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
@@ -29,8 +29,8 @@ SEEDS = range(10)
 LAGS = (5, 10, 20, 30)
 N_INITS = (50, 5)
 COMMITTEE_SIZE = 16
-# The strength that cross-validation within the training record keeps in every run of
-# the committee part.
+# The strength that cross-validation within the training record chooses in every run of
+# the ensemble part.
 REG_LAMBDA = 20.0
 
 
@@ -74,7 +74,7 @@ def scores(model, tests):
 
 
 def best_by_evidence(tanks, seed, **settings):
-    """The network whose lags have the most evidence an observation."""
+    """The network whose lags have the largest evidence per observation."""
     fits = [
         SparseBayesNARXRegressor(lag, lag, random_state=seed, **settings).fit(
             tanks.data, tanks.target
@@ -88,7 +88,7 @@ def best_by_evidence(tanks, seed, **settings):
 
 
 def single(tanks):
-    """Single networks; lags by evidence."""
+    """Single networks, with lags chosen by evidence."""
     rows = []
     for seed in SEEDS:
         start = time.perf_counter()
@@ -113,7 +113,7 @@ def single(tanks):
 
 
 def committee(tanks):
-    """Everything chosen by the estimator itself, two processes."""
+    """Ensembles with all settings chosen by the estimator, in two processes."""
     rows, chosen = [], []
     for seed in SEEDS:
         start = time.perf_counter()
@@ -134,14 +134,14 @@ def committee(tanks):
 
 
 def members_alone(model, test):
-    """Free-run errors of the first network, best in cross-validation, and of all."""
+    """Free-run errors of all networks; the first is the best in cross-validation."""
     errors = [score(member, test, 50)["rmse"] for member in model.estimators_]
     middle = float(np.median(errors))
     return {"first network rmse": errors[0], "median network rmse": middle}
 
 
 def one_step(tanks):
-    """One step ahead: defaults with five lags, single networks and committees."""
+    """One step ahead: defaults with five lags, single networks and ensembles."""
     result = {}
     for n_networks in (1, COMMITTEE_SIZE):
         errors = []
@@ -168,7 +168,7 @@ def silverbox_model(lag, seed):
 
 
 def choose_silverbox_lag(box, n_rows):
-    """By evidence; reg_lambda=1, since its residuals are white."""
+    """Lag with the largest evidence; reg_lambda=1, because the residuals are white."""
     errors = {}
     for lag in (2, 3, 5, 10):
         model = silverbox_model(lag, 0).fit(box.data[:n_rows], box.target[:n_rows])
@@ -197,7 +197,7 @@ def silverbox():
 
 
 def growth():
-    """Seconds of a fit with ten cycles a stage against the length of the record."""
+    """Seconds of a fit with ten cycles per stage over the length of the record."""
     box = fetch_silverbox()
     data = np.tile(box.data, (2, 1))
     target = np.tile(box.target, 2)
@@ -222,9 +222,9 @@ def best_of(function, n_repeats=30):
 
 
 def floor():
-    """One cycle at 1,000 samples and 252 weights against its floating-point floor.
+    """Time of one cycle at 1,000 samples and 252 weights, and its lower bound.
 
-    The floor counts the multiplications and additions alone, at the speed of a large
+    The lower bound counts multiplications and additions only, at the speed of a large
     matrix product on one thread in the same run.
     """
     from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
@@ -265,7 +265,7 @@ def floor():
 
 
 def _stationary_state(n_rows, n_lags, n_hidden):
-    """A fit in its last stage, caught before it prunes anything."""
+    """State of a fit in its last stage, before it prunes anything."""
     from skbayesnn.sparse_bayes.learning import restarts
 
     tanks = fetch_cascaded_tanks()

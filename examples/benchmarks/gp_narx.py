@@ -1,17 +1,17 @@
-"""A Gaussian process NARX on the measured Cascaded Tanks record, as a peer.
+"""A Gaussian process NARX on the measured Cascaded Tanks record, for comparison.
 
     python examples/benchmarks/gp_narx.py --output gp_narx.json
 
 scikit-learn's GaussianProcessRegressor on the lag matrix. Its kernel is a squared
 exponential with a length scale for each lag, plus a linear part, plus white noise; all
-hyper-parameters are found by its marginal likelihood. The number of lags is chosen on
-the training record: the first 70 % to learn from, the rest to predict, or to simulate.
+hyper-parameters maximise the marginal likelihood. The number of lags is chosen on the
+training record: models are fitted to the first 70 % and predict, or simulate, the rest.
 The test record is read once for each number that is printed, from row 50 on.
 
-The free run is done in two ways. The mean fed back gives one trajectory. Monte Carlo
-feeds back a draw of each step's predictive distribution, noise included, in each of 100
-trajectories; draws of different steps are independent, as is usual, although the
-function behind them is one and the same.
+The free run is done in two ways. Feeding back the mean gives one trajectory. Monte
+Carlo feeds back a draw from the predictive distribution of each step, noise included,
+in each of 100 trajectories; draws of different steps are independent, as is usual,
+although they come from one and the same function.
 """
 
 import argparse
@@ -42,14 +42,14 @@ from skbayesnn.metrics import (
     simulation_rmse,
 )
 
-# Eight took two minutes a fit and were no better on the held-out part.
+# Eight took two minutes per fit and were no better on the held-out part.
 LAGS = (2, 3, 5)
 TRAINING_SHARE = 0.7
 LEVELS = (0.5, 0.9, 0.95)
 N_TRAJECTORIES = 100
 # With a second start the held-out errors are the same within 1 %.
 N_RESTARTS = 0
-# A trajectory this many standard deviations of the training record off has diverged.
+# A trajectory has diverged at this many standard deviations of the training record.
 DIVERGENCE_LIMIT = 100.0
 
 
@@ -74,7 +74,7 @@ def lag_matrix(u, y, lags):
 
 
 def fit(u, y, lags, seed=0):
-    """A process learned one step ahead from a record with one input."""
+    """A process fitted one step ahead to a record with one input."""
     u_mean, u_scale, y_mean, y_scale = u.mean(), u.std(), y.mean(), y.std()
     u, y = (u - u_mean) / u_scale, (y - y_mean) / y_scale
     kernel = (
@@ -87,7 +87,7 @@ def fit(u, y, lags, seed=0):
     )
     start = time.perf_counter()
     with warnings.catch_warnings():
-        # a length scale at its upper bound is a lag that does not matter
+        # a length scale at its upper bound belongs to an irrelevant lag
         warnings.simplefilter("ignore", ConvergenceWarning)
         process.fit(lag_matrix(u, y, lags), y[lags:])
     seconds = time.perf_counter() - start
@@ -104,11 +104,11 @@ def one_step(model, u, y):
 
 
 def free_run(model, u, y_init, *, n_trajectories=None, seed=0):
-    """Simulate from ``y_init`` on, which belongs to the first rows of ``u``.
+    """Simulate, starting from ``y_init``, the outputs of the first rows of ``u``.
 
-    Without ``n_trajectories`` the mean is fed back, and the result has one value a row.
-    With it draws are, and the result has one column a trajectory. NaN after a
-    divergence.
+    Without ``n_trajectories`` the mean is fed back, and the result has one value per
+    row. Otherwise draws are fed back, and the result has one column per trajectory.
+    Values after a divergence are NaN.
     """
     lags, rng = model.lags, np.random.default_rng(seed)
     u, y_init = scale(model, u, y_init)
@@ -142,7 +142,7 @@ def choose_lags(u, y):
         u_rest, y_rest = u[split:], y[split:]
         predicted, _ = one_step(model, u_rest, y_rest)
         simulated = free_run(model, u_rest, y_rest[: max(LAGS)])
-        # the same rows for all
+        # the same rows for all numbers of lags
         scored = {"n_initialization": max(LAGS)}
         held_out.append(
             {

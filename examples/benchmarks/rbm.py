@@ -1,11 +1,11 @@
-"""What the RBMs reach on MNIST and Caltech-101 Silhouettes.
+"""Likelihoods and times of RBMs on MNIST and Caltech-101 Silhouettes.
 
     python examples/benchmarks/rbm.py --output rbm.json
 
 Binary data (MNIST above 127), 100 hidden units, average test log-likelihoods in nats
 by annealed importance sampling from the base rates. Nothing is chosen; the test data
-are read once for each number. What contrastive divergence and larger models reach is in
-examples/paper/rbm_likelihood.py, times are in rbm_speed.py. ``--parts`` runs some of:
+are read once for each number. examples/paper/rbm_likelihood.py covers contrastive
+divergence and larger models, rbm_speed.py times. ``--parts`` runs some of:
 growth, literal, corrective; their values replace those in an output file that exists.
 """
 
@@ -26,7 +26,7 @@ N_UNITS = 100
 SEEDS = range(3)
 SELECTION_SEED = 1000
 PAPER_LAMBDAS = (1.0, 0.5, 0.1, 0.05, 0.01)
-# To choose by, and to report.
+# Settings to choose by, and to report.
 QUICK = {"betas": 2000, "n_chains": 100, "n_jobs": 2, "random_state": 0}
 THOROUGH = QUICK | {"betas": "paper"}
 
@@ -37,14 +37,14 @@ def load(name):
         data = fetch_caltech101_silhouettes()
         return data.data > 0, data.validation.data > 0, data.test.data > 0
     data = fetch_mnist()
-    # 20,000 rows to learn from, 5,000 others to choose by
+    # 20,000 rows for fitting, 5,000 others for choices
     order = np.random.default_rng(0).permutation(len(data.data))
     pixels = data.data[order[:25000]] > 127
     return pixels[:20000], pixels[20000:], data.test.data > 127
 
 
 def evaluate(model, X, settings=THOROUGH):
-    """Average log-likelihood with its interval, and how far it can be believed."""
+    """Average log-likelihood with its interval, and diagnostics of the estimate."""
     forward = model.log_partition("ais", **settings)
     mean = -float(model.free_energy(X).mean())
     low, high = forward.interval
@@ -82,7 +82,7 @@ def growth(name):
 
 
 def literal(name):
-    """Algorithm 1 as written, over the paper's grid, beside the exact gain."""
+    """Algorithm 1 as published, over the paper's grid, and the exact gain."""
     train, _, test = load(name)
     runs = []
     for objective, steps in [("linearized", 0), ("likelihood", 0), ("likelihood", 100)]:
@@ -180,7 +180,7 @@ def main():
     parser.add_argument("--output", help="JSON file for all the values")
     arguments = parser.parse_args()
 
-    # a growth that ends early says so in its number of units
+    # the number of units shows whether a growth ended early
     warnings.simplefilter("ignore", ConvergenceWarning)
     warm_up(load("caltech")[0])
     results = {

@@ -1,10 +1,10 @@
-"""What a step of a simulation costs inside a controller.
+"""Time of a simulation step inside a controller.
 
     python examples/benchmarks/streaming.py --output streaming.json
 
-Microseconds of ``StreamingPredictor.step`` with ``update``, called from Python, and of
-a row of ``run``, on models of the measured Cascaded Tanks record. Least and median over
-repeats of thousands of steps each; compilation excluded.
+Microseconds of ``StreamingPredictor.step`` with ``update``, called from Python, and
+microseconds per row of ``run``, on models of the measured Cascaded Tanks record:
+minimum and median over repeats of thousands of steps each, without compilation.
 """
 
 import argparse
@@ -35,7 +35,7 @@ N_STEPS = 5000
 
 
 def microseconds(function, n_calls):
-    """Least and median time of a call, over repeats."""
+    """Minimum and median time of a call, over repeats."""
     function()
     times = []
     for _ in range(N_REPEATS):
@@ -46,7 +46,7 @@ def microseconds(function, n_calls):
 
 
 def measure(model, tanks):
-    """Times of the three ways through a record, and the size of the model."""
+    """Times of three ways to process a record, and the size of the model."""
     n_before = model.max_lag_
     record = np.resize(tanks.tests.test.data, (N_STEPS, 1))
     inputs = record[:, 0].tolist()

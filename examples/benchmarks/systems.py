@@ -1,11 +1,11 @@
-"""Free run of the automatic choice on simulated systems of several kinds.
+"""Free runs of automatically chosen models on several kinds of simulated systems.
 
     python examples/benchmarks/systems.py --output systems.json
 
-Each system gives a record to learn from, of some hundred rows, and a test record of
-1,000. The figure is the fit index in free run (100 is perfect, 0 the mean) from 30
-measured outputs on; noise of the measurement limits it. No setting is made for a
-system: everything but the lags of the linear model has its default.
+Each system provides a training record of a few hundred rows and a test record of 1,000.
+The result is the fit index in free run (100 is perfect, 0 is the mean), started from 30
+measured outputs; measurement noise limits it. No setting is specific to a system: all
+but the lags of the linear model are defaults.
 """
 
 import argparse
@@ -26,7 +26,7 @@ N_INIT = 30
 
 
 def steps(rng, n_rows, hold):
-    """Levels between -1 and 1 that hold for some rows."""
+    """Levels between -1 and 1, each constant for some rows."""
     return np.repeat(rng.uniform(-1, 1, n_rows // hold + 1), hold)[:n_rows]
 
 
@@ -104,7 +104,7 @@ def models(seed, n_jobs):
 
 
 def free_run_fit(model, train, test):
-    """Fit index in percent, and the seconds that learning took."""
+    """Fit index in percent, and the seconds of the fit."""
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -5,18 +5,18 @@
 As in the paper: three hidden layers of 10 units, lags 1 to 19 of input and output,
 groups by weight, by row or by column. Each is fitted in two ways, to the one-step error
 (`focus="prediction"`) and to the error of the free run (`focus="simulation"`), from ten
-random starts; and once without any penalty, as the paper does.
+random starts; and once without any penalty, as in the paper.
 
-The strength of the penalty is chosen for each row on the training record: fitted to the
-first 70 %, from three starts that are not reported, and judged by the median free-run
-error on the rest. Everything else is fixed.
+The strength of the penalty is chosen for each row of the table on the training record:
+networks from three starts that are not reported are fitted to the first 70 % and judged
+by the median free-run error on the rest. Everything else is fixed.
 
-A free run starts from the first 50 measured outputs of the test record, as the
-benchmark has it today, and from the first 5, as in its earlier releases; they are left
-out of the error. The test record decides nothing: medians and extremes over the starts
-are printed. The figure shows the structure with the least held-out error among those
-fitted to the free run and, of its starts, the one that simulates the training record
-best.
+A free run starts from the first 50 measured outputs of the test record, as in the
+current benchmark, or from the first 5, as in its earlier releases; they are left out of
+the error. The test record is not used for any choice: medians and extremes over the
+starts are printed. The figure shows the structure with the least held-out error among
+those fitted to the free run and, of its starts, the one that simulates the training
+record best.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from skbayesnn.metrics import crps_gaussian, interval_coverage, simulation_rmse
 LAGS = 19
 SEEDS = range(10)
 N_INITS = (50, 5)
-# One network without a linear path beside it, as in the paper.
+# One network without a skip path, as in the paper.
 NETWORK = {
     "hidden_layer_sizes": (10, 10, 10),
     "skip_connection": False,
@@ -57,8 +57,8 @@ SELECTION_SEEDS = (1000, 1001, 1002)
 TRAINING_SHARE = 0.7
 LEVEL = 0.95
 
-# Published free-run errors on the test record (V). They differ in what they may see of
-# it (4 to 50 initial outputs, or estimated initial states) and in what they know.
+# Published free-run errors on the test record (V). The methods differ in what they use
+# of it (4 to 50 initial outputs, or estimated initial states) and in prior knowledge.
 TABLE_3 = "Table 3 of Zhou, Ibrahim, Pan (2019)"
 COLLECTED = "collected from the literature, not checked against the paper"
 PUBLISHED = (
@@ -92,7 +92,7 @@ def model_of(parameters, seed):
 
 def quietly(call, *arguments, **keywords):
     with warnings.catch_warnings():
-        # the figures say whether a run diverged; the number of cycles is recorded
+        # the results show whether a run diverged, and the number of cycles
         warnings.filterwarnings("ignore", "[0-9]+ predicted rows", RuntimeWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         return call(*arguments, **keywords)
@@ -123,7 +123,7 @@ def choose_lambda(results, part, parameters, tanks, n_jobs):
     start = time.perf_counter()
     errors = np.array(list(side_by_side(held_out_error, calls, n_jobs)))
     errors = errors.reshape(len(LAMBDAS), -1)
-    # a median: one start in three may diverge
+    # the median, because one start in three may diverge
     held_out = np.median(errors, axis=1)
     best = int(np.argmin(held_out))
     results.choices[part] = {
@@ -209,9 +209,9 @@ def run(results, tanks, n_jobs, seeds):
 
 
 def shown(results):
-    """Structure and seed of the figure, by the training record alone.
+    """Structure and seed of the figure, chosen on the training record.
 
-    One of those that were made to simulate; a figure of the others would say little.
+    Only networks fitted to the free run are considered.
     """
     candidates = [
         part for part in ROWS if part in results.choices and "simulation" in part
@@ -252,7 +252,7 @@ def print_tables(results, seeds):
 
 
 def draw(model, tanks):
-    """Measured, simulated with its band, and the residual, on the test record."""
+    """Draw measured and simulated outputs, the band and the residuals."""
     from matplotlib.figure import Figure
 
     test, n_init = tanks.tests.test, tanks.n_initialization
@@ -276,7 +276,7 @@ def draw(model, tanks):
     residuals.set_ylabel("Measured −\nsimulated (V)")
     residuals.set_xlabel("Time (min); the free run starts at the dotted line")
     residuals.set_xlim(0.0, minutes[-1])
-    # a band that explodes would leave nothing else to see
+    # a diverging band would hide everything else
     levels.set_ylim(*wider(measured, mean))
     residuals.set_ylim(*wider(measured - mean))
     for axes in (levels, residuals):
@@ -285,7 +285,7 @@ def draw(model, tanks):
 
 
 def wider(*curves):
-    """Limits that show the curves with half their range to both sides."""
+    """Axis limits: the range of the curves, extended by half on both sides."""
     low = min(np.nanmin(curve) for curve in curves)
     high = max(np.nanmax(curve) for curve in curves)
     return 1.5 * low - 0.5 * high, 1.5 * high - 0.5 * low

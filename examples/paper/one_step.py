@@ -1,31 +1,32 @@
-"""Figure 3 and Table 2 of the paper: one step ahead on less and less data.
+"""Figure 3 and Table 2 of the paper: one step ahead on fractions of the data.
 
     python examples/paper/one_step.py --output one_step.json --figures figures
 
-Cascaded Tanks, the measured record. As in the paper: two hidden layers of 100 units,
+The measured Cascaded Tanks record. As in the paper: two hidden layers of 100 units,
 lags 1 to 5 of input and output, 50 random starts, the first 5 % to 100 % of the
 training record (the paper does not say which part it takes). Four methods:
 
 - sparse Bayesian: groups by row and by column, reweighted;
-- group penalty: the same groups, the penalty of the first cycle kept;
-- l1 penalty: each weight a group of its own, the penalty of the first cycle kept;
+- group penalty: the same groups, with the penalty of the first cycle throughout;
+- l1 penalty: one group per weight, with the penalty of the first cycle throughout;
 - none: no penalty, no pruning.
 
-The strength of the penalty is chosen for each method and each share of the record on
-that share alone: four values, two starts that are not reported, fitted to the first
-70 % and judged by the mean one-step error on the rest. Everything else is fixed. The
-solvers, pruning thresholds and numbers of cycles were set for speed, seconds a fit in
-place of a minute, by fits to the first 40 to 70 % of the training record, judged by
-what follows there. The unregularised network takes 100 iterations of L-BFGS; to end so
-early is a regularisation by itself.
+The strength of the penalty is chosen for each method and each fraction of the record,
+on that fraction alone: four values, from two starts that are not reported, are fitted
+to the first 70 % and judged by the mean one-step error on the rest. Everything else is
+fixed. Solvers, pruning thresholds and numbers of cycles were set for speed (seconds per
+fit rather than a minute) by fits to the first 40 to 70 % of the training record, judged
+on the rows that follow. The unregularised network takes 100 iterations of L-BFGS;
+stopping so early is itself a regularisation.
 
-Errors are those of the whole test record but its first 50 rows, as the benchmark has
-it; `rmse_from_row_5_volt` leaves out only what the lags need. The test record is read
-once for each fit and decides nothing. "Best" is the best of the starts on the test
-record, as in the paper: a figure to compare, not one to expect of a new fit.
+Errors leave out the first 50 rows of the test record, as the benchmark prescribes;
+`rmse_from_row_5_volt` leaves out only the rows that the lags need. The test record is
+read once for each fit and is not used for any choice. "Best" is the best of the starts
+on the test record, as in the paper: a number to compare, not the expected error of a
+new fit.
 
-The paper's figures beside ours are those of its Table 2 and text. It shows the curves
-of Figure 3 as a picture only.
+The numbers quoted from the paper are those of its Table 2 and text. It shows the curves
+of Figure 3 only as a picture.
 """
 
 import argparse
@@ -45,9 +46,9 @@ LAGS = 5
 PERCENTAGES = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 NETWORK = {"hidden_layer_sizes": (100, 100), "skip_connection": False}
 SPARSE = {"max_cycles": 30, "max_iter": 1, "kappa_weight": 0.1}
-# Under a penalty that stays, most weights remain for long: first-order steps are
-# cheaper. The noise, which only sets the unit of the penalty, is fixed: learned beside
-# such a penalty, it can grow until nothing but noise is left.
+# Under a constant penalty most weights remain for many cycles, and first-order steps
+# are cheaper. The noise, which only sets the unit of the penalty, is fixed: learned
+# together with such a penalty, it can grow until it explains all of the output.
 PENALTY = {
     "reweight": False,
     "noise_variance": 0.05**2,
@@ -63,8 +64,8 @@ METHODS = {
     "l1 penalty": {**PENALTY, "groups": "element"},
     "none": {"reg_lambda": 0.0, "solver": "lbfgs", "max_iter": 50, "max_cycles": 2},
 }
-# On demand: the two groups each alone; and the group penalty fitted as ours is, with
-# the noise learned, which finds far sparser networks where it does not collapse.
+# On request: each of the two groupings alone, and the group penalty with learned noise
+# as in our method, which finds far sparser networks where it does not collapse.
 EXTRA = {
     f"{method}, by {groups}": {**METHODS[method], "groups": groups}
     for method in ("sparse Bayesian", "group penalty")
@@ -101,14 +102,14 @@ def timed_fit(parameters, seed, u, y):
     model = model_of(parameters, seed)
     start = time.perf_counter()
     with warnings.catch_warnings():
-        # the number of cycles is a setting here
+        # the number of cycles is fixed here
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(u, y)
     return model, time.perf_counter() - start
 
 
 def held_out_error(parameters, seed, u, y):
-    """One-step error (V) on the end of a share of the training record."""
+    """One-step error (V) on the end of a fraction of the training record."""
     split = int(TRAINING_SHARE * len(y))
     model, _ = timed_fit(parameters, seed, u[:split], y[:split])
     return simulation_rmse(y, model.predict(u, y), n_initialization=split)
@@ -140,7 +141,7 @@ def part_name(method, percentage):
 
 
 def choose_lambda(results, method, parameters, percentage, tanks, n_jobs):
-    """The strength for a share of the record, and how all strengths did on it."""
+    """The best strength for a fraction of the record, and the errors of all."""
     part = part_name(method, percentage)
     if part in results.choices:
         return
@@ -178,7 +179,7 @@ def choose_all(results, methods, tanks, n_jobs):
 
 
 def run(results, methods, seeds, tanks, n_jobs):
-    """What is missing of each method and share, cheap shares first."""
+    """Run the missing fits of each method and fraction, small fractions first."""
     calls = []
     for percentage in PERCENTAGES:
         n_rows = rows_of(percentage, len(tanks.target))
@@ -196,7 +197,7 @@ def run(results, methods, seeds, tanks, n_jobs):
 
 
 def print_estimate(results, methods, n_repeats, n_jobs):
-    """From one fit a part, what all of them take."""
+    """Print the total time, estimated from one fit per part."""
     print("\nSeconds of one fit, by percentage of the record:")
     total = 0.0
     for method in methods:
@@ -219,7 +220,7 @@ def print_table(results, methods, seeds):
         for k, percentage in enumerate(PERCENTAGES):
             part = part_name(method, percentage)
             rmse = results.column(part, "rmse_volt", seeds)
-            share = np.median(results.column(part, "kept_percent", seeds))
+            kept = np.median(results.column(part, "kept_percent", seeds))
             spread = f"{rmse.mean():.4f} ± {rmse.std():.4f}"
             paper_best = PAPER_BEST.get((method, percentage))
             paper = f"{paper_best:.4f} V" if paper_best else ""
@@ -227,12 +228,12 @@ def print_table(results, methods, seeds):
                 paper += f"{PAPER_KEPT[method][k]:9.2f} %"
             print(
                 f"{method:24}{percentage:5}{rmse.min():10.4f}{spread:>20}"
-                f"{np.median(rmse):12.4f}{share:10.2f}{paper:>20}"
+                f"{np.median(rmse):12.4f}{kept:10.2f}{paper:>20}"
             )
 
 
 def draw(results, methods, seeds):
-    """Best and mean errors over the share of the record, and the weights kept."""
+    """Draw errors and weights kept over the fraction of the record."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 4), layout="constrained")
@@ -258,11 +259,11 @@ def draw(results, methods, seeds):
         best_axes.plot(percentage, rmse, "k*", label="the paper's best")
     best_axes.set_ylabel("Best test RMSE, one step (V)")
     mean_axes.set_ylabel("Mean test RMSE ± std (V)")
-    kept_axes.set_ylabel("Median share of weights kept (%)")
+    kept_axes.set_ylabel("Median fraction of weights kept (%)")
     for axes in panels:
-        # 5 % of the record is 46 windows: errors of volts beside errors of 0.05 V
+        # 5 % of the record is 46 windows: errors range from 0.05 V to some volts
         axes.set_yscale("log")
-        axes.set_xlabel("Share of the training record (%)")
+        axes.set_xlabel("Fraction of the training record (%)")
     best_axes.legend(fontsize=7)
     kept_axes.legend(fontsize=7)
     return figure

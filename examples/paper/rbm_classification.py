@@ -2,11 +2,12 @@
 
     python examples/paper/rbm_classification.py --likelihoods rbm.json --models models
 
-Multi-class logistic regression on E[h | v] of the models of figure 1
-(rbm_likelihood.py makes them, and this script what is missing of them), beside the
-binary pixels themselves. The strength of its penalty is chosen for each model on the
-validation images; it is then fitted to the training images alone. The five random
-starts are represented by the one with the best validation likelihood, as in figure 1.
+Multi-class logistic regression on E[h | v] of the models of figure 1, compared with
+logistic regression on the binary pixels. rbm_likelihood.py fits the models; this script
+fits those that are missing. The strength of the penalty is chosen for each model on the
+validation images; the classifier is then fitted to the training images only. Of the
+five random starts, the one with the best validation likelihood is shown, as in
+figure 1.
 """
 
 import time
@@ -34,7 +35,7 @@ def features_of(name, settings, method, size, seed, folder):
 
 
 def classify(name, settings, method, size, seed, folder):
-    """Errors of the classifier that does best on the validation images."""
+    """Errors of the classifier that is best on the validation images."""
     start = time.perf_counter()
     features = features_of(name, settings, method, size, seed, folder)
     data = models.load(name)
@@ -44,7 +45,7 @@ def classify(name, settings, method, size, seed, folder):
     for strength in STRENGTHS:
         classifier = LogisticRegression(C=strength, max_iter=300)
         with warnings.catch_warnings():
-            # the validation images judge a fit that is not finished as well
+            # the validation images also judge a fit that has not converged
             warnings.simplefilter("ignore", ConvergenceWarning)
             classifier.fit(H[0], y[0])
         errors = [1.0 - classifier.score(*part) for part in zip(H, y, strict=True)]
@@ -110,7 +111,7 @@ def print_table(results, arguments):
 
 
 def draw(results, arguments):
-    """One panel a data set: test errors over the number of units."""
+    """Draw test errors over the number of units, one panel per data set."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6 * len(arguments.data), 4.5), layout="constrained")

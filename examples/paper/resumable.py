@@ -1,4 +1,4 @@
-"""Results in one JSON file, from which a run that was killed goes on."""
+"""Results in one JSON file, from which an interrupted run resumes."""
 
 import json
 import os
@@ -14,21 +14,21 @@ import skbayesnn
 
 
 class Results:
-    """Rows by their part and seed, saved after each.
+    """Rows of results by part and seed, saved after each row.
 
     Parameters
     ----------
     path : str or None
-        The file; None keeps the rows in memory alone.
+        The file; None keeps the rows in memory only.
     protocol : str
-        What is done, in words.
+        Description of the experiment.
     settings : dict
-        What the rows depend on. A file with other settings is not gone on with.
+        Settings that the rows depend on. A file with other settings is not resumed.
     """
 
     def __init__(self, path, protocol, settings):
         self.path = path and Path(path)
-        # as it will be read back: tuples are lists
+        # as JSON returns it: tuples become lists
         settings = json.loads(json.dumps(settings))
         self.content = {
             "protocol": protocol,
@@ -52,7 +52,7 @@ class Results:
 
     @classmethod
     def read(cls, path):
-        """Results of another script, as they are."""
+        """Read the results of another script."""
         held = cls(None, "", {})
         held.content = json.loads(Path(path).read_text())
         return held
@@ -71,12 +71,12 @@ class Results:
     def add(self, part, row):
         rows = self.content["parts"].setdefault(part, [])
         rows.append(json.loads(json.dumps({k: _plain(v) for k, v in row.items()})))
-        # more repeats fill up what a shorter run left
+        # more repeats complete the rows of a shorter run
         rows.sort(key=lambda row: row["seed"])
         self.save()
 
     def column(self, part, name, seeds=None):
-        """One figure of a part's rows; infinite where it was not finite."""
+        """One value from each row of a part; infinite where it was not finite."""
         rows = [row for row in self.rows(part) if seeds is None or row["seed"] in seeds]
         values = [np.inf if row[name] is None else row[name] for row in rows]
         return np.array(values, dtype=float)
@@ -85,14 +85,14 @@ class Results:
         if not self.path:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # a run killed while it writes leaves the old file whole
+        # a run that is killed while it writes leaves the old file intact
         draft = self.path.with_suffix(".part")
         draft.write_text(json.dumps(self.content, indent=1, allow_nan=False))
         os.replace(draft, self.path)
 
 
 def _plain(value):
-    """A value that JSON has; infinity and NaN, after a divergence, are null."""
+    """A value that JSON can hold; infinity and NaN, after a divergence, become null."""
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
@@ -101,7 +101,7 @@ def _plain(value):
 
 
 def side_by_side(function, calls, n_jobs):
-    """Yield ``function(*call)`` for each call, in turn, as soon as it is there."""
+    """Yield ``function(*call)`` for each call, in order, as soon as it is available."""
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     yield from parallel(joblib.delayed(function)(*call) for call in calls)
 

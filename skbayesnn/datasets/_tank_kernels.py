@@ -1,7 +1,7 @@
 """Compiled simulation of two cascaded water tanks that can overflow.
 
-Between the overflows the levels follow equation (16) of H. Zhou, C. Ibrahim and W. Pan,
-"A sparse Bayesian deep learning approach for identification of cascaded tanks
+While no tank overflows, the levels follow equation (16) of H. Zhou, C. Ibrahim and
+W. Pan, "A sparse Bayesian deep learning approach for identification of cascaded tanks
 benchmark"::
 
     dx1/dt = -k1 sqrt(x1) + k4 u + w1
@@ -24,8 +24,8 @@ class TankConstants(NamedTuple):
     Parameters
     ----------
     k1, k2, k3 : float
-        Outflow of the upper tank, what of it reaches the lower one, and outflow of
-        the lower tank, in V^(1/2) / s.
+        Coefficients of the outflow of the upper tank, of the inflow of the lower tank
+        and of its outflow, in V^(1/2) / s.
 
     k4 : float
         Gain of the pump, in V / s per volt of pump voltage.
@@ -33,8 +33,8 @@ class TankConstants(NamedTuple):
     height_upper, height_lower : float
         Levels at which the tanks overflow, in V.
 
-    overflow_share : float
-        Part of the water spilled by the upper tank that falls into the lower one,
+    overflow_fraction : float
+        Fraction of the water spilled by the upper tank that falls into the lower one,
         between 0 and 1.
     """
 
@@ -44,13 +44,13 @@ class TankConstants(NamedTuple):
     k4: float
     height_upper: float
     height_lower: float
-    overflow_share: float
+    overflow_fraction: float
 
 
 @kernel
 def _rates(tanks, x1, x2, u, w1, w2):
     """Right-hand side of the differential equations."""
-    # a stage of Runge-Kutta may fall below the bottom of an almost empty tank
+    # a Runge-Kutta stage may compute a negative level for an almost empty tank
     root1 = math.sqrt(max(x1, 0.0))
     root2 = math.sqrt(max(x2, 0.0))
     dx1 = -tanks.k1 * root1 + tanks.k4 * u + w1
@@ -76,7 +76,7 @@ def _overflow(tanks, x1, x2):
     """Return the levels after the water above the rims has been spilled."""
     spilled = max(x1 - tanks.height_upper, 0.0)
     x1 = max(x1 - spilled, 0.0)
-    x2 = max(x2 + tanks.overflow_share * spilled, 0.0)
+    x2 = max(x2 + tanks.overflow_fraction * spilled, 0.0)
     return x1, min(x2, tanks.height_lower)
 
 
@@ -84,7 +84,7 @@ def _overflow(tanks, x1, x2):
 def simulate_tanks(tanks, u, w, x_init, sampling_time, n_substeps):
     """Simulate the levels at the sampling instants.
 
-    Pump voltage and process noise are held over each sampling interval, so that the
+    Pump voltage and process noise are constant over each sampling interval, so that the
     levels at instant ``k`` depend on ``u[:k]`` only.
 
     Parameters
@@ -102,10 +102,10 @@ def simulate_tanks(tanks, u, w, x_init, sampling_time, n_substeps):
         Levels at the first instant, in V.
 
     sampling_time : float
-        Distance of two instants, in s.
+        Time between two instants, in s.
 
     n_substeps : int
-        Integration steps in one sampling interval.
+        Integration steps per sampling interval.
 
     Returns
     -------

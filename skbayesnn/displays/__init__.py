@@ -1,4 +1,4 @@
-"""Pictures of fitted models and of their predictions, for matplotlib."""
+"""Plots of fitted models and of their predictions, with matplotlib."""
 
 from ._convergence import ConvergenceDisplay
 from ._lag_relevance import LagRelevanceDisplay

@@ -1,37 +1,39 @@
-"""How a fit went, cycle by cycle."""
+"""The course of a fit, cycle by cycle."""
 
 import numpy as np
 
+from ._estimators import members
 from ._figure import BLUE, CYCLE, check_matplotlib, make_panels, tidy
-from ._predictions import members
+from ._shared_texts import document
+
+# Entries of ``history_`` that are drawn.
+DRAWN = ("objective", "rmse", "n_active_weights")
 
 
+@document
 class ConvergenceDisplay:
-    """Objective, training error and weights left, by cycle of the fit.
+    """Objective, training error and number of weights over the cycles of a fit.
 
-    Use :meth:`from_estimator` to make one.
+    Use :meth:`from_estimator` to create it.
 
     Parameters
     ----------
     objective : list of ndarray of shape (n_cycles,)
-        Objective after the updates of each cycle; one array a network, as below.
+        Objective after the updates of each cycle. All lists hold one array per network.
     rmse : list of ndarray of shape (n_cycles, n_outputs)
         Root mean squared error on the training record, in units of y.
     n_active_weights : list of ndarray of shape (n_cycles,)
-        Weights that are left.
+        Number of weights that are not pruned.
 
     Attributes
     ----------
-    figure_ : matplotlib Figure
-        Figure with the picture, set by ``plot``.
+    {{figure}}
     axes_ : ndarray of matplotlib Axes, shape (3, 1)
         Panels of objective, error and weights.
-    ax_ : matplotlib Axes
-        The first of them.
 
     See Also
     --------
-    SparsityDisplay : What the fit left.
+    SparsityDisplay : Weights and units that the fit kept.
 
     Examples
     --------
@@ -51,31 +53,30 @@ class ConvergenceDisplay:
         self.n_active_weights = n_active_weights
 
     @classmethod
+    @document
     def from_estimator(cls, estimator, *, ax=None, **kwargs):
-        """Take the history of a fitted estimator, and plot it.
+        """Plot the history of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted regressor, or Pipeline that ends in one
-            A regressor of this package, or a committee, of which every network is
-            drawn.
-        ax : matplotlib Axes or array of Axes, default=None
-            Where to draw, see :meth:`plot`.
-        **kwargs : dict
-            Passed on to :meth:`plot`.
+            A sparse Bayesian regressor of this package, or an ensemble: one curve per
+            network.
+        {{draw}}
 
         Returns
         -------
         display : ConvergenceDisplay
-            With the numbers and the picture.
+            The display, drawn.
 
         Raises
         ------
-        ImportError
-            Without matplotlib.
+        ValueError
+            If the estimator does not record these numbers.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        histories = [network.history_ for network in members(estimator)[0]]
+        histories = [_history(network) for network in members(estimator)[0]]
         return cls(
             [history["objective"] for history in histories],
             [
@@ -85,14 +86,13 @@ class ConvergenceDisplay:
             [history["n_active_weights"] for history in histories],
         ).plot(ax, **kwargs)
 
+    @document
     def plot(self, ax=None):
-        """Draw the three curves over each other.
+        """Draw the three curves, one below the other.
 
         Parameters
         ----------
-        ax : matplotlib Axes or array of Axes, default=None
-            One Axes is divided, an array of three is drawn into, None makes a new
-            figure.
+        {{ax}}
 
         Returns
         -------
@@ -102,12 +102,11 @@ class ConvergenceDisplay:
         Raises
         ------
         ValueError
-            For arrays of axes of another size.
-        ImportError
-            Without matplotlib.
+            If the number of axes is wrong.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        self.figure_, self.axes_ = make_panels(ax, 3, 1, (7.0, 6.0), share="x")
+        self.figure_, self.axes_ = make_panels(ax, 3, 1, (7.0, 6.0), sharex=True)
         self.ax_ = self.axes_[0, 0]
         objective, error, weights = self.axes_[:, 0]
         single = len(self.objective) == 1
@@ -116,7 +115,7 @@ class ConvergenceDisplay:
             self.objective, self.rmse, self.n_active_weights, strict=True
         ):
             cycles = np.arange(1, len(curves[0]) + 1)
-            # a fit of one cycle is a point
+            # a single point has no line
             style["marker"] = "o" if len(cycles) == 1 else None
             objective.plot(cycles, curves[0], color=BLUE, **style)
             for k, rmse in enumerate(curves[1].T):
@@ -129,11 +128,12 @@ class ConvergenceDisplay:
     def _label(self, objective, error, weights):
         objective.set_ylabel("objective")
         error.set_ylabel("training RMSE\n(units of y)")
-        weights.set_ylabel("weights left")
+        weights.set_ylabel("active weights")
         weights.set_ylim(bottom=0.0)
         weights.set_xlabel("cycle")
         weights.xaxis.get_major_locator().set_params(integer=True)
-        if all((rmse > 0).all() for rmse in self.rmse):
+        errors = np.concatenate(self.rmse)
+        if errors.min() > 0 and errors.max() > 10 * errors.min():
             error.set_yscale("log")
         n_outputs = self.rmse[0].shape[1]
         if n_outputs > 1:
@@ -147,3 +147,14 @@ class ConvergenceDisplay:
                 fontsize=9,
                 frameon=False,
             )
+
+
+def _history(network):
+    history = getattr(network, "history_", {})
+    missing = [name for name in DRAWN if name not in history]
+    if missing:
+        raise ValueError(
+            f"{type(network).__name__} does not record {', '.join(missing)} in its "
+            "history_: ConvergenceDisplay draws fits of the sparse Bayesian regressors."
+        )
+    return history

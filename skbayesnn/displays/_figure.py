@@ -1,8 +1,8 @@
-"""What the displays share: colours, and panels in a new figure or in given axes."""
+"""Colours of the displays, and panels in a new figure or in given axes."""
 
 import numpy as np
 
-# The palette of Okabe and Ito, which the colour-blind can tell apart.
+# The palette of Okabe and Ito, which colour-blind readers can tell apart.
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
 GREEN = "#009E73"
@@ -10,6 +10,8 @@ VERMILION = "#D55E00"
 PURPLE = "#CC79A7"
 SKY = "#56B4E9"
 MAX_COLUMNS = 4
+# Size of a panel, in inches, in which titles and ticks are legible.
+LEGIBLE = (2.4, 1.6)
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 INK = "#222222"
 MUTED = "#8C8C8C"
@@ -17,7 +19,7 @@ EMPTY = "#E4E4E4"
 
 
 def check_matplotlib(caller):
-    """Say how to install matplotlib where it is missing."""
+    """Raise an ImportError that says how to install matplotlib if it is missing."""
     try:
         import matplotlib.pyplot  # noqa: F401
     except ImportError as error:
@@ -26,11 +28,11 @@ def check_matplotlib(caller):
         ) from error
 
 
-def make_panels(ax, n_rows, n_columns, size, *, share="none", height_ratios=None):
-    """A figure and (n_rows, n_columns) axes: new, inside ``ax``, or those given.
+def make_panels(ax, n_rows, n_columns, size, *, sharex=False, height_ratios=None):
+    """A figure and (n_rows, n_columns) axes: new, inside ``ax``, or the given ones.
 
-    ``size`` is that of a new figure, in inches; ``share`` is "none", or "x" for one
-    horizontal axis.
+    ``size`` is that of a new figure, in inches; with ``sharex`` the panels of a column
+    share their horizontal axis.
     """
     shape = (n_rows, n_columns)
     if ax is not None and not hasattr(ax, "get_subplotspec"):
@@ -52,9 +54,9 @@ def make_panels(ax, n_rows, n_columns, size, *, share="none", height_ratios=None
         figure, grid = ax.figure, _subdivide(ax, n_rows, n_columns, height_ratios)
     axes = np.empty(shape, dtype=object)
     for row, column in np.ndindex(*shape):
-        first = axes[0, column] if share == "x" and row else None
+        first = axes[0, column] if sharex and row else None
         axes[row, column] = figure.add_subplot(grid[row, column], sharex=first)
-        if share == "x" and row < n_rows - 1:
+        if sharex and row < n_rows - 1:
             axes[row, column].tick_params(labelbottom=False)
     return figure, axes
 
@@ -62,11 +64,15 @@ def make_panels(ax, n_rows, n_columns, size, *, share="none", height_ratios=None
 def make_wrapped_panels(ax, n_groups, n_panels, size):
     """A figure, its axes, and the axes of each group, wrapped into rows.
 
-    ``size`` is that of one panel in a new figure. The places that stay empty at the end
-    of a group hold None.
+    ``size`` is that of one panel in a new figure. Unused places at the end of a group
+    hold None.
     """
-    given = ax is not None and not hasattr(ax, "get_subplotspec")
-    n_columns = n_panels if given else min(n_panels, MAX_COLUMNS)
+    if ax is None:
+        n_columns = min(n_panels, MAX_COLUMNS)
+    elif hasattr(ax, "get_subplotspec"):
+        n_columns = _fitting_columns(ax, n_groups, n_panels)
+    else:
+        n_columns = n_panels
     n_rows = -(-n_panels // n_columns)
     n_all = n_groups * n_rows
     figure_size = (0.9 + size[0] * n_columns, 0.4 + size[1] * n_all)
@@ -79,6 +85,7 @@ def make_wrapped_panels(ax, n_groups, n_panels, size):
 
 
 def _subdivide(ax, n_rows, n_columns, height_ratios):
+    """A grid in the place of ``ax``, which becomes invisible."""
     from matplotlib.gridspec import GridSpecFromSubplotSpec
 
     spec = ax.get_subplotspec()
@@ -88,19 +95,32 @@ def _subdivide(ax, n_rows, n_columns, height_ratios):
             f"into {n_rows} x {n_columns} panels; pass an array of axes instead."
         )
     ax.set_axis_off()
-    # room for titles and labels where no layout engine makes it
+    # a layout engine makes room for titles and labels by itself
+    is_laid_out = ax.get_figure(root=True).get_layout_engine() is not None
     return GridSpecFromSubplotSpec(
         n_rows,
         n_columns,
         subplot_spec=spec,
         height_ratios=height_ratios,
-        hspace=0.45,
-        wspace=0.3,
+        hspace=None if is_laid_out else 0.6,
+        wspace=None if is_laid_out else 0.3,
     )
 
 
+def _fitting_columns(ax, n_groups, n_panels):
+    """Number of columns with the most legible panels inside ``ax``."""
+    dpi = ax.get_figure(root=True).dpi
+    width, height = ax.bbox.width / dpi, ax.bbox.height / dpi
+
+    def legibility(n_columns):
+        n_rows = n_groups * -(-n_panels // n_columns)
+        return min(width / n_columns / LEGIBLE[0], height / n_rows / LEGIBLE[1])
+
+    return max(range(1, min(n_panels, MAX_COLUMNS) + 1), key=legibility)
+
+
 def choose_outputs(output, n_outputs):
-    """Numbers of the outputs to draw: all of them, or the one asked for."""
+    """Numbers of the outputs to draw: all of them, or the requested one."""
     if output is None:
         return list(range(n_outputs))
     if output not in range(n_outputs):
@@ -112,7 +132,7 @@ def choose_outputs(output, n_outputs):
 
 
 def tidy(axes):
-    """Frames and ticks that leave the stage to the data."""
+    """Remove the upper and right lines of the frame, and make tick labels small."""
     for panel in np.ravel(axes):
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=9)

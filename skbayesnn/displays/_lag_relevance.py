@@ -1,4 +1,4 @@
-"""How much each lag of each signal matters to a lagged model."""
+"""The relevance of each lag of each signal to a lagged model."""
 
 import re
 import textwrap
@@ -6,8 +6,9 @@ import textwrap
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ._estimators import final_model
 from ._figure import CYCLE, INK, MUTED, check_matplotlib, make_wrapped_panels, tidy
-from ._predictions import final_model
+from ._shared_texts import document
 
 NAME = re.compile(r"(?P<signal>.*)\(t(?:-(?P<lag>\d+))?\)", re.DOTALL)
 # Characters of a title that fit above one panel of a new figure.
@@ -16,37 +17,35 @@ TITLE_WIDTH = 32
 BAR_WIDTH = 0.8
 
 
+@document
 class LagRelevanceDisplay:
-    """Relevance of the lagged regressors, with a panel or a colour for each signal.
+    """Relevance of the lagged regressors, with one panel or colour per signal.
 
-    Use :meth:`from_estimator` to make one.
+    Use :meth:`from_estimator` to create it.
 
     Parameters
     ----------
     signals : list of str of length n_regressors
-        Signal of each regressor, such as "y".
+        Name of the signal of each regressor, such as "y".
     lags : ndarray of shape (n_regressors,)
-        How many rows back.
+        Lag of each regressor, in rows.
     relevance : ndarray of shape (n_regressors,)
         Root mean squared derivative of the scaled output, 0 if pruned.
 
     Attributes
     ----------
     signal_names : list of str
-        The signals, one a panel, in the order of the regressors.
+        Names of the signals, in the order of the regressors.
     pruned : ndarray of bool of shape (n_regressors,)
-        Regressors without any influence.
-    figure_ : matplotlib Figure
-        Figure with the picture, set by ``plot``.
+        Mask of the regressors without any influence.
+    {{figure}}
     axes_ : ndarray of matplotlib Axes, shape (n_rows, n_columns)
-        One panel per signal, row after row; None beyond the last. With one given Axes,
-        that one alone, shape (1, 1).
-    ax_ : matplotlib Axes
-        The first of them.
+        One panel per signal, row by row; None in unused places. If ``plot`` is given
+        one Axes, shape (1, 1).
 
     See Also
     --------
-    SparsityDisplay : What survived, layer by layer.
+    SparsityDisplay : Weights and units that are not pruned, by layer.
 
     Examples
     --------
@@ -66,29 +65,26 @@ class LagRelevanceDisplay:
         self.relevance = relevance
 
     @classmethod
+    @document
     def from_estimator(cls, estimator, *, ax=None, **kwargs):
-        """Take the relevance from a fitted estimator, and plot it.
+        """Plot the relevance of the lags of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted lagged regressor, or Pipeline that ends in one
-            A model, or committee, with ``lag_relevance_``.
-        ax : matplotlib Axes or array of Axes, default=None
-            Where to draw, see :meth:`plot`.
-        **kwargs : dict
-            Passed on to :meth:`plot`.
+            A model, or ensemble, with ``lag_relevance_``.
+        {{draw}}
 
         Returns
         -------
         display : LagRelevanceDisplay
-            With the numbers and the picture.
+            The display, drawn.
 
         Raises
         ------
         ValueError
             For a model without lags.
-        ImportError
-            Without matplotlib.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
@@ -107,23 +103,24 @@ class LagRelevanceDisplay:
 
     @property
     def signal_names(self):
-        """The signals in the order of the regressors."""
+        """Names of the signals, in the order of the regressors."""
         return list(dict.fromkeys(self.signals))
 
     @property
     def pruned(self):
-        """Regressors without any influence."""
+        """Mask of the regressors without any influence."""
         return self.relevance == 0.0
 
+    @document
     def plot(self, ax=None):
-        """Draw bars for each signal; a cross is a pruned lag.
+        """Draw bars for each signal; a cross marks a pruned lag.
 
         Parameters
         ----------
         ax : matplotlib Axes or array of Axes, default=None
-            None makes a new figure with one panel per signal, and an array with as many
-            axes as there are signals is drawn into. In one Axes the signals stand side
-            by side at each lag, in different colours.
+            None makes a new figure with one panel per signal; an array provides one
+            Axes per signal. In a single Axes, the bars of the signals stand side by
+            side at each lag, in different colours.
 
         Returns
         -------
@@ -133,9 +130,8 @@ class LagRelevanceDisplay:
         Raises
         ------
         ValueError
-            For arrays of axes of another size.
-        ImportError
-            Without matplotlib.
+            If the number of axes is wrong.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{type(self).__name__}.plot")
         if ax is not None and np.ndim(ax) == 0:
@@ -160,7 +156,7 @@ class LagRelevanceDisplay:
                 panel.set_ylabel("")
 
     def _draw_together(self, panel):
-        """All signals in one panel: room for one each may be missing there."""
+        """All signals in one panel, which may be too small to be divided."""
         names = self.signal_names
         width = BAR_WIDTH / len(names)
         for k, name in enumerate(names):
@@ -195,7 +191,7 @@ class LagRelevanceDisplay:
 
     def _label(self, panel):
         panel.axhline(0.0, color=MUTED, linewidth=0.8)
-        # one scale for all: panels are there to be compared
+        # the same scale everywhere: panels are to be compared
         largest = np.nanmax(self.relevance, initial=0.0)
         panel.set_ylim(0.0, 1.08 * largest if largest > 0 else 1.0)
         panel.set_xlim(self.lags.min() - 0.7, self.lags.max() + 0.7)

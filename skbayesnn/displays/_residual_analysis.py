@@ -1,8 +1,9 @@
-"""Correlations of the residuals with their past and with the inputs."""
+"""Correlations of the residuals with their own past and with the inputs."""
 
 import numpy as np
 
-from ..metrics._residual_correlations import residual_analysis
+from ..metrics import residual_analysis
+from ._estimators import final_model, output_names
 from ._figure import (
     BLUE,
     INK,
@@ -13,9 +14,10 @@ from ._figure import (
     make_wrapped_panels,
     tidy,
 )
-from ._predictions import final_model, given_record, output_names, predicted_record
+from ._predicted_record import given_record, predicted_record
+from ._shared_texts import document
 
-# Attribute of the analysis and the two signals that it correlates.
+# Attribute of the analysis, and the two signals that it correlates.
 NONLINEAR = (
     ("squared_input", "e(t)", "({u}²)′(t−k)"),
     ("squared_both", "(e²)′(t)", "({u}²)′(t−k)"),
@@ -23,15 +25,16 @@ NONLINEAR = (
 )
 
 
+@document
 class ResidualAnalysisDisplay:
-    """Autocorrelation of the residuals, and their correlations with the inputs.
+    """Autocorrelation of the residuals, and their correlation with each input.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create it.
 
     Parameters
     ----------
     analysis : :class:`~sklearn.utils.Bunch`
-        What :func:`skbayesnn.metrics.residual_analysis` returns.
+        Result of :func:`skbayesnn.metrics.residual_analysis`.
     input_names : list of str of length n_inputs
         Names of the inputs.
     output_names : list of str of length n_outputs
@@ -39,18 +42,14 @@ class ResidualAnalysisDisplay:
 
     Attributes
     ----------
-    figure_ : matplotlib Figure
-        Figure with the picture, set by ``plot``.
+    {{figure}}
     axes_ : ndarray of matplotlib Axes, shape (n_rows, n_columns)
-        For each output the panel of the autocorrelation and those of the inputs, in a
-        row of its own, or in several if there are more than four; None where a row is
-        not full.
-    ax_ : matplotlib Axes
-        The first of them.
+        For each output the panel of the autocorrelation and those of the inputs, in
+        rows of at most four panels; None in unused places.
 
     See Also
     --------
-    skbayesnn.metrics.residual_analysis : The numbers, and what they mean.
+    skbayesnn.metrics.residual_analysis : The correlations and their meaning.
 
     Examples
     --------
@@ -70,6 +69,7 @@ class ResidualAnalysisDisplay:
         self.output_names = output_names
 
     @classmethod
+    @document
     def from_estimator(
         cls,
         estimator,
@@ -83,41 +83,34 @@ class ResidualAnalysisDisplay:
         ax=None,
         **kwargs,
     ):
-        """Predict a record with a fitted estimator, and plot what is left.
+        """Analyse the residuals of a fitted estimator on a record, and plot the result.
 
         Parameters
         ----------
         estimator : fitted regressor, or Pipeline that ends in one
-            A lagged or static regressor, or a committee, of this package.
-        X : array-like of shape (n_samples, n_inputs) or None
-            Inputs.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Measured outputs, NaN where missing.
+            A lagged or static regressor of this package, or an ensemble of them.
+        {{X}}
+        {{y}}
         horizon : int or None, default=1
-            Steps ahead; None is free run. Only one step ahead should the residuals of
-            a good model be white. A static regressor does not use it.
+            Number of steps ahead, None for a free run. The residuals of a good model
+            are white only one step ahead. A static regressor ignores it.
         max_lag : int, default=25
             Largest lag.
         confidence_level : float, default=0.99
-            Of the bounds.
-        sessions : array-like of shape (n_samples,), default=None
-            The record each row belongs to.
-        ax : matplotlib Axes or array of Axes, default=None
-            Where to draw, see :meth:`plot`.
-        **kwargs : dict
-            Passed on to :meth:`plot`.
+            Confidence level of the bounds.
+        {{sessions}}
+        {{draw}}
 
         Returns
         -------
         display : ResidualAnalysisDisplay
-            With the computed numbers and the picture.
+            The display, drawn.
 
         Raises
         ------
         ValueError
-            As ``predict`` and :func:`skbayesnn.metrics.residual_analysis`.
-        ImportError
-            Without matplotlib.
+            See ``predict`` and :func:`skbayesnn.metrics.residual_analysis`.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         record = predicted_record(
@@ -130,6 +123,7 @@ class ResidualAnalysisDisplay:
         return display.plot(ax, **kwargs)
 
     @classmethod
+    @document
     def from_predictions(
         cls,
         y_true,
@@ -143,41 +137,34 @@ class ResidualAnalysisDisplay:
         ax=None,
         **kwargs,
     ):
-        """Analyse predictions that are already there.
+        """Analyse the residuals of given predictions, and plot the result.
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Measured outputs, NaN where missing.
-        y_pred : array-like shaped like y_true
-            Predictions, NaN where there is none.
+        {{y_true}}
+        {{y_pred}}
         X : array-like of shape (n_samples, n_inputs), default=None
-            Inputs. None draws the autocorrelation alone.
+            Inputs. None draws the autocorrelation only.
         n_initialization : int, default=0
-            Rows at the start of each session that the prediction was given, and that
-            are left out.
+            Number of rows at the start of each session that the prediction was given.
+            They are left out.
         max_lag : int, default=25
             Largest lag.
         confidence_level : float, default=0.99
-            Of the bounds.
-        sessions : array-like of shape (n_samples,), default=None
-            The record each row belongs to.
-        ax : matplotlib Axes or array of Axes, default=None
-            Where to draw, see :meth:`plot`.
-        **kwargs : dict
-            Passed on to :meth:`plot`.
+            Confidence level of the bounds.
+        {{sessions}}
+        {{draw}}
 
         Returns
         -------
         display : ResidualAnalysisDisplay
-            With the computed numbers and the picture.
+            The display, drawn.
 
         Raises
         ------
         ValueError
-            As :func:`skbayesnn.metrics.residual_analysis`.
-        ImportError
-            Without matplotlib.
+            See :func:`skbayesnn.metrics.residual_analysis`.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         record = given_record(y_true, y_pred, None, n_initialization, sessions)
@@ -201,18 +188,17 @@ class ResidualAnalysisDisplay:
             names = getattr(X, "columns", [f"x{k}" for k in range(n_inputs)])
         return cls(analysis, [str(name) for name in names], output_names(n_outputs))
 
+    @document
     def plot(self, ax=None, *, output=None, nonlinear=False):
-        """Draw the correlations over the lag, with the bounds of chance.
+        """Draw the correlations over the lag, with their confidence bounds.
 
         Parameters
         ----------
-        ax : matplotlib Axes or array of Axes, default=None
-            One Axes is divided, an array with as many as there are panels is drawn
-            into, None makes a new figure.
-        output : int, default=None
-            The one output to draw; all of them by default.
+        {{ax}}
+        {{output}}
         nonlinear : bool, default=False
-            Draw the three nonlinear correlations with each input as well.
+            Also draw the three nonlinear correlations with each input. Several outputs
+            and inputs then need a figure of their own.
 
         Returns
         -------
@@ -222,9 +208,8 @@ class ResidualAnalysisDisplay:
         Raises
         ------
         ValueError
-            For an output that does not exist, and arrays of axes of another size.
-        ImportError
-            Without matplotlib.
+            If the output does not exist, or the number of axes is wrong.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{type(self).__name__}.plot")
         outputs = choose_outputs(output, len(self.output_names))
@@ -242,16 +227,17 @@ class ResidualAnalysisDisplay:
         return self
 
     def _panels(self, k, nonlinear):
-        """Title, correlation and index into it of each panel of an output."""
+        """Start of the title, correlation and index into it, for each panel."""
         analysis = self.analysis
         of_output = f"{self.output_names[k]}: " * (len(self.output_names) > 1)
         p = analysis.ljung_box_pvalue[k]
         p = f"Ljung-Box p = {p:.2g}" if p >= 1e-4 else "Ljung-Box p < 0.0001"
-        panels = [(f"{of_output}e(t) and e(t−k), {p}", analysis.autocorrelation, (k,))]
+        title = f"{of_output}e(t) and e(t−k)\n{p}, "
+        panels = [(title, analysis.autocorrelation, (k,))]
         tests = [("cross_correlation", "e(t)", "{u}(t−k)")]
         for name, first, second in [*tests, *(NONLINEAR if nonlinear else ())]:
             for i, u in enumerate(self.input_names):
-                title = f"{of_output}{first} and {second.format(u=u)}"
+                title = f"{of_output}{first} and {second.format(u=u)}\n"
                 panels.append((title, analysis[name], (k, i)))
         return panels
 
@@ -264,7 +250,7 @@ def _draw_correlation(panel, title, correlation, index):
         lags, -bound, bound, step="mid", color=MUTED, alpha=0.3, linewidth=0
     )
     panel.axhline(0.0, color=MUTED, linewidth=0.8)
-    # lag 0 of an autocorrelation is 1 whatever the residuals are
+    # lag 0 of an autocorrelation is always 1
     certain = (lags == 0) & (len(index) == 1)
     for rows, color, marker in (
         (certain, INK, "o"),
@@ -274,6 +260,6 @@ def _draw_correlation(panel, title, correlation, index):
         panel.vlines(lags[rows], 0.0, values[rows], color=color, linewidth=1.4)
         panel.plot(lags[rows], values[rows], marker, color=color, markersize=3.5)
     panel.set_xlabel("lag k (rows)")
-    share = correlation.fraction_outside[index]
-    note = "not defined" if np.isnan(share) else f"{share:.0%} outside"
-    panel.set_title(f"{title}\n{note}", fontsize=9.5)
+    fraction = correlation.fraction_outside[index]
+    note = "not defined" if np.isnan(fraction) else f"{fraction:.0%} outside"
+    panel.set_title(f"{title}{note}", fontsize=9.5)

@@ -1,7 +1,8 @@
-"""Measured and simulated outputs over time, with what is left between them."""
+"""Measured and simulated outputs over time, with their difference."""
 
 import numpy as np
 
+from ._estimators import describe_horizon, output_names
 from ._figure import (
     BLUE,
     INK,
@@ -12,50 +13,50 @@ from ._figure import (
     make_panels,
     tidy,
 )
-from ._predictions import describe_horizon, given_record, output_names, predicted_record
+from ._predicted_record import given_record, predicted_record
+from ._shared_texts import document
 
 
+@document
 class SimulationDisplay:
-    """Measured against predicted outputs, with a band and the residuals below.
+    """Measured and predicted outputs with an uncertainty band, and the residuals.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create it.
 
     Parameters
     ----------
     y_true : ndarray of shape (n_samples, n_outputs)
         Measured outputs, NaN where missing.
     y_pred : ndarray of shape (n_samples, n_outputs)
-        Predicted outputs, NaN where there is none, as after a divergence.
+        Predicted outputs, NaN where there is none, for example after a divergence.
     y_std : ndarray of shape (n_samples, n_outputs), default=None
         Standard deviations of the predictions; None draws no band.
     n_sigmas : float, default=2.0
         Half width of the band in standard deviations.
     is_initial : ndarray of bool of shape (n_samples,), default=None
-        Rows that the prediction was given: not scored, and shaded. None for none.
+        Rows that the prediction was given. They are shaded, and not scored. None means
+        no row.
     session_starts : ndarray of shape (n_sessions + 1,), default=None
-        First row of every session, and the number of rows. None for one session.
+        First row of every session, and the number of rows. None means one session.
     name : str, default=None
-        What made the predictions, for the legend.
+        Name of the prediction in the legend.
 
     Attributes
     ----------
     rmse : ndarray of shape (n_outputs,)
-        Root mean squared error over the rows that are not initial and both measured
-        and predicted; NaN if there is none.
+        Root mean squared error over the scored rows: those that are both measured and
+        predicted, and not initial. NaN without such a row.
     coverage : ndarray of shape (n_outputs,) or None
-        Share of those rows inside the band.
+        Fraction of the scored rows inside the band.
     n_missing : ndarray of shape (n_outputs,)
-        Rows without a prediction.
-    figure_ : matplotlib Figure
-        Figure with the picture, set by ``plot``.
+        Number of rows without a prediction.
+    {{figure}}
     axes_ : ndarray of matplotlib Axes, shape (2 * n_drawn_outputs, 1)
         For each output the panel of the record and that of the residuals.
-    ax_ : matplotlib Axes
-        The first of them.
 
     See Also
     --------
-    ResidualAnalysisDisplay : Whether the residuals can be predicted.
+    ResidualAnalysisDisplay : Tests of the residuals.
 
     Examples
     --------
@@ -89,6 +90,7 @@ class SimulationDisplay:
         self.name = name
 
     @classmethod
+    @document
     def from_estimator(
         cls,
         estimator,
@@ -104,47 +106,39 @@ class SimulationDisplay:
         ax=None,
         **kwargs,
     ):
-        """Predict a record with a fitted estimator, and plot it.
+        """Predict a record with a fitted estimator, and plot the result.
 
         Parameters
         ----------
         estimator : fitted regressor, or Pipeline that ends in one
-            A lagged or static regressor, or a committee, of this package.
-        X : array-like of shape (n_samples, n_inputs) or None
-            Inputs.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Measured outputs, NaN where missing.
+            A lagged or static regressor of this package, or an ensemble of them.
+        {{X}}
+        {{y}}
         y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
-            Outputs from which the free run starts, those of the first rows.
+            Outputs of the first rows, from which the free run starts.
         n_init : int, default=None
-            Rows of ``y`` that start the free run. By default the first ``max_lag_`` of
-            each session.
+            Number of rows of ``y`` that the free run starts from. None starts each
+            session from its first ``max_lag_`` rows.
         horizon : int or None, default=None
-            None for free run, k for predictions k steps ahead. A static regressor does
-            not use it.
-        sessions : array-like of shape (n_samples,), default=None
-            The record each row belongs to.
+            Number of steps ahead, None for a free run. A static regressor ignores it.
+        {{sessions}}
         n_sigmas : float, default=2.0
-            Half width of the band in standard deviations; 0 for no band, which is
+            Half width of the band in standard deviations; 0 draws no band, which is
             faster.
         name : str, default=None
-            What the legend calls the prediction; "free run" or the like by default.
-        ax : matplotlib Axes or array of Axes, default=None
-            Where to draw, see :meth:`plot`.
-        **kwargs : dict
-            Passed on to :meth:`plot`.
+            Name of the prediction in the legend; None describes the horizon.
+        {{draw}}
 
         Returns
         -------
         display : SimulationDisplay
-            With the computed numbers and the picture.
+            The display, drawn.
 
         Raises
         ------
         ValueError
-            For arguments that contradict each other, and as ``predict``.
-        ImportError
-            Without matplotlib.
+            For contradictory arguments; see also ``predict``.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         record = predicted_record(
@@ -161,6 +155,7 @@ class SimulationDisplay:
         return cls._from_record(record, n_sigmas, name).plot(ax, **kwargs)
 
     @classmethod
+    @document
     def from_predictions(
         cls,
         y_true,
@@ -174,40 +169,33 @@ class SimulationDisplay:
         ax=None,
         **kwargs,
     ):
-        """Plot predictions that are already there.
+        """Plot given predictions.
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Measured outputs, NaN where missing.
-        y_pred : array-like shaped like y_true
-            Predictions, NaN where there is none.
+        {{y_true}}
+        {{y_pred}}
         y_std : array-like shaped like y_true, default=None
             Standard deviations of the predictions, for the band.
         n_initialization : int, default=0
-            Rows at the start of each session that the prediction was given.
-        sessions : array-like of shape (n_samples,), default=None
-            The record each row belongs to.
+            Number of rows at the start of each session that the prediction was given.
+        {{sessions}}
         n_sigmas : float, default=2.0
             Half width of the band in standard deviations.
         name : str, default=None
-            What the legend calls the prediction; "predicted" by default.
-        ax : matplotlib Axes or array of Axes, default=None
-            Where to draw, see :meth:`plot`.
-        **kwargs : dict
-            Passed on to :meth:`plot`.
+            Name of the prediction in the legend; None means "predicted".
+        {{draw}}
 
         Returns
         -------
         display : SimulationDisplay
-            With the checked arrays and the picture.
+            The display, drawn.
 
         Raises
         ------
         ValueError
-            For shapes that differ.
-        ImportError
-            Without matplotlib.
+            If the shapes differ.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         record = given_record(y_true, y_pred, y_std, n_initialization, sessions)
@@ -231,7 +219,7 @@ class SimulationDisplay:
 
     @property
     def rmse(self):
-        """Root mean squared error of each output over the rows that can be scored."""
+        """Root mean squared error of each output over the scored rows."""
         scored = self._scored()
         error = np.where(scored, self.y_true - self.y_pred, 0.0)
         count = np.where(scored.any(axis=0), scored.sum(axis=0), np.nan)
@@ -239,7 +227,7 @@ class SimulationDisplay:
 
     @property
     def coverage(self):
-        """Share of those rows whose measured value lies inside the band."""
+        """Fraction of the scored rows whose measured value lies inside the band."""
         if self.y_std is None:
             return None
         scored = self._scored()
@@ -250,9 +238,10 @@ class SimulationDisplay:
 
     @property
     def n_missing(self):
-        """Rows of each output without a prediction."""
+        """Number of rows of each output without a prediction."""
         return np.isnan(self.y_pred).sum(axis=0)
 
+    @document
     def plot(
         self,
         ax=None,
@@ -262,21 +251,18 @@ class SimulationDisplay:
         time_unit="s",
         y_label=None,
     ):
-        """Draw the records, each over its residuals.
+        """Draw each output above its residuals.
 
         Parameters
         ----------
-        ax : matplotlib Axes or array of Axes, default=None
-            One Axes is divided, an array of two an output is drawn into, None makes a
-            new figure.
-        output : int, default=None
-            The one output to draw; all of them by default.
+        {{ax}}
+        {{output}}
         sampling_time : float, default=None
-            Time between two rows; None numbers the rows instead.
+            Time between two rows; None draws over the row number.
         time_unit : str, default="s"
             Unit of ``sampling_time``.
         y_label : str or list of str, default=None
-            Label of the output, or one label an output, such as "Level (V)".
+            Label of the output, or a list of one label per output, such as "Level (V)".
 
         Returns
         -------
@@ -286,9 +272,8 @@ class SimulationDisplay:
         Raises
         ------
         ValueError
-            For an output that does not exist, and arrays of axes of another size.
-        ImportError
-            Without matplotlib.
+            If the output does not exist, or the number of axes is wrong.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{type(self).__name__}.plot")
         n_outputs = self.y_true.shape[1]
@@ -300,7 +285,7 @@ class SimulationDisplay:
             2 * len(outputs),
             1,
             (9.0, 1.2 + 3.6 * len(outputs)),
-            share="x",
+            sharex=True,
             height_ratios=[2.2, 1.0] * len(outputs),
         )
         self.ax_ = self.axes_[0, 0]
@@ -329,7 +314,7 @@ class SimulationDisplay:
         return self
 
     def _lines(self, *columns):
-        """Columns with a gap at every session's start, so that no line crosses it."""
+        """Columns with a gap where a session starts, so that no line connects two."""
         starts = [] if self.session_starts is None else self.session_starts[1:-1]
         return [np.insert(np.asarray(c, float), starts, np.nan) for c in columns]
 
@@ -346,8 +331,8 @@ class SimulationDisplay:
         )
         if self._has_band():
             band = self.n_sigmas * self.y_std[:, k]
-            share = self.coverage[k]
-            inside = f" (holds {share:.0%})" * bool(np.isfinite(share))
+            fraction = self.coverage[k]
+            inside = f" (holds {fraction:.0%})" * bool(np.isfinite(fraction))
             panel.fill_between(
                 *self._lines(time, predicted - band, predicted + band),
                 color=VERMILION,
@@ -374,7 +359,7 @@ class SimulationDisplay:
         return self.y_std is not None and self.n_sigmas > 0
 
     def _mark_rows(self, panel, time, k):
-        """Shade what was given and what is missing; a line at each session."""
+        """Mark given rows, missing predictions and the starts of sessions."""
         step = time[1] - time[0] if len(time) > 1 else 1.0
         initial = np.zeros(len(time), bool)
         if self.is_initial is not None:

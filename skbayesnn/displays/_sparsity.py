@@ -1,53 +1,52 @@
-"""What pruning left: weights and units, layer by layer."""
+"""Weights and units that are left after pruning, layer by layer."""
 
 import numpy as np
 
+from ._estimators import members
 from ._figure import BLUE, EMPTY, GREEN, INK, check_matplotlib, make_panels, tidy
-from ._predictions import members
+from ._shared_texts import document
 
 MAX_TICKS = 12
 
 
+@document
 class SparsityDisplay:
-    """Weights and units that survived pruning, by layer.
+    """Weights and units that are left after pruning, by layer.
 
-    Use :meth:`from_estimator` to make one.
+    Use :meth:`from_estimator` to create it.
 
     Parameters
     ----------
     weight_names : list of str
-        A layer of weights each: "inputs → hidden 1" and so on; "skip" in it is the
+        Names of the layers of weights: "inputs → hidden 1" and so on; "skip" marks the
         linear path from the inputs to the outputs.
     weights_kept : ndarray of shape (n_weight_layers,)
-        Weights that survived; for a committee the weighted mean over its networks.
+        Number of weights that are not pruned; for an ensemble the weighted mean over
+        its networks.
     weights_total : ndarray of shape (n_weight_layers,)
-        Weights before pruning, for a committee likewise.
+        Number of weights before pruning; for an ensemble the weighted mean.
     unit_names : list of str
-        A layer of units each: "inputs" (of a lagged model its regressors), "hidden 1"
-        and so on.
+        Names of the layers of units: "inputs" (the regressors of a lagged model),
+        "hidden 1" and so on.
     units_kept : ndarray of shape (n_unit_layers,)
-        Units that survived: inputs with a weight to somewhere, hidden units that lead
-        to the next layer.
+        Number of units with at least one outgoing weight that is not pruned.
     units_total : ndarray of shape (n_unit_layers,)
-        Units before pruning.
+        Number of units before pruning.
     magnitudes : list of ndarray of shape (n_units_in, n_units_out)
-        Magnitude of the weights of each layer, zero where pruned; for a committee the
-        weighted mean. In units of the scaled variables.
-    n_networks : int, default=1
-        Networks of the committee.
+        Magnitude of the weights of each layer for scaled variables, zero where pruned;
+        for an ensemble the weighted mean.
+    n_estimators : int, default=1
+        Number of networks in the ensemble.
 
     Attributes
     ----------
-    figure_ : matplotlib Figure
-        Figure with the picture, set by ``plot``.
+    {{figure}}
     axes_ : ndarray of matplotlib Axes, shape (1, n_panels)
-        Panels of weights and of units, or one a layer of weights.
-    ax_ : matplotlib Axes
-        The first of them.
+        One panel for weights and one for units, or one per layer of weights.
 
     See Also
     --------
-    LagRelevanceDisplay : Which lags survived, and how much they matter.
+    LagRelevanceDisplay : Lags that are left, and their relevance.
 
     Examples
     --------
@@ -70,7 +69,7 @@ class SparsityDisplay:
         units_kept,
         units_total,
         magnitudes,
-        n_networks=1,
+        n_estimators=1,
     ):
         self.weight_names = weight_names
         self.weights_kept = weights_kept
@@ -79,65 +78,64 @@ class SparsityDisplay:
         self.units_kept = units_kept
         self.units_total = units_total
         self.magnitudes = magnitudes
-        self.n_networks = n_networks
+        self.n_estimators = n_estimators
 
     @classmethod
+    @document
     def from_estimator(cls, estimator, *, ax=None, **kwargs):
-        """Count what survived in a fitted estimator, and plot it.
+        """Count the weights and units of a fitted estimator, and plot the result.
 
         Parameters
         ----------
         estimator : fitted regressor, or Pipeline that ends in one
-            A regressor of this package, or a committee, whose networks then count
-            with their weights.
-        ax : matplotlib Axes or array of Axes, default=None
-            Where to draw, see :meth:`plot`.
-        **kwargs : dict
-            Passed on to :meth:`plot`.
+            A sparse Bayesian regressor of this package, or an ensemble, which is
+            averaged with the weights of its networks.
+        {{draw}}
 
         Returns
         -------
         display : SparsityDisplay
-            With the computed numbers and the picture.
+            The display, drawn.
 
         Raises
         ------
         ValueError
-            For a committee whose networks differ in their number of layers.
-        ImportError
-            Without matplotlib.
+            If the networks of an ensemble have different layers, or the estimator has
+            no ``masks_``.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        networks, shares = members(estimator)
+        networks, weights = members(estimator)
+        for network in networks:
+            _check_masks(network)
         names = _layer_names(networks[0])
         if any(_layer_names(network) != names for network in networks):
             raise ValueError(
-                "The networks of the committee must have the same layers to be shown "
+                "The networks of the ensemble must have the same layers to be shown "
                 "together; pass one of its estimators_ instead."
             )
         counts = [_count(network) for network in networks]
         weights_kept, weights_total, units_kept, units_total = (
-            np.tensordot(shares, np.array(column, dtype=np.float64), axes=1)
+            np.tensordot(weights, np.array(column, dtype=np.float64), axes=1)
             for column in zip(*counts, strict=True)
         )
         return cls(
             *(names[0], weights_kept, weights_total),
             *(names[1], units_kept, units_total),
-            magnitudes=_mean_magnitudes(networks, shares),
-            n_networks=len(networks),
+            magnitudes=_mean_magnitudes(networks, weights),
+            n_estimators=len(networks),
         ).plot(ax, **kwargs)
 
-    def plot(self, ax=None, *, kind="share"):
-        """Draw the shares that survived, or the weights themselves.
+    @document
+    def plot(self, ax=None, *, kind="fraction"):
+        """Draw the fractions that are left, or the weights themselves.
 
         Parameters
         ----------
-        ax : matplotlib Axes or array of Axes, default=None
-            One Axes is divided, an array of as many as there are panels is drawn into,
-            None makes a new figure.
-        kind : {"share", "weights"}, default="share"
-            "share" draws two panels of bars, of weights and of units; "weights" a map
-            of magnitudes for each layer, blank where pruned.
+        {{ax}}
+        kind : {"fraction", "weights"}, default="fraction"
+            "fraction" draws bars in two panels, one for weights and one for units;
+            "weights" draws a map of magnitudes per layer, grey where pruned.
 
         Returns
         -------
@@ -147,31 +145,31 @@ class SparsityDisplay:
         Raises
         ------
         ValueError
-            For another ``kind``, and arrays of axes of another size.
-        ImportError
-            Without matplotlib.
+            If ``kind`` is unknown, or the number of axes is wrong.
+        {{no_matplotlib}}
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        if kind == "share":
-            self._plot_shares(ax)
+        if kind == "fraction":
+            self._plot_fractions(ax)
         elif kind == "weights":
             self._plot_weights(ax)
         else:
-            raise ValueError(f"kind must be 'share' or 'weights'; got {kind!r}.")
+            raise ValueError(f"kind must be 'fraction' or 'weights'; got {kind!r}.")
         self.ax_ = self.axes_[0, 0]
         return self
 
-    def _plot_shares(self, ax):
+    def _plot_fractions(self, ax):
         n_layers = max(len(self.weight_names), len(self.unit_names))
         size = (9.5, 1.4 + 0.55 * n_layers)
         self.figure_, self.axes_ = make_panels(ax, 1, 2, size)
         weights, units = self.axes_[0]
-        of_networks = f" (mean of {self.n_networks} networks)" * (self.n_networks > 1)
+        several = self.n_estimators > 1
+        of_networks = f"\n(mean of {self.n_estimators} networks)" * several
         kept, total = self.weights_kept, self.weights_total
         _draw_bars(weights, self.weight_names, kept, total, BLUE)
-        weights.set_title(f"Weights that survived{of_networks}", fontsize=11)
+        weights.set_title(f"Weights left{of_networks}", fontsize=11)
         _draw_bars(units, self.unit_names, self.units_kept, self.units_total, GREEN)
-        units.set_title(f"Units that survived{of_networks}", fontsize=11)
+        units.set_title(f"Units left{of_networks}", fontsize=11)
         tidy(self.axes_)
 
     def _plot_weights(self, ax):
@@ -189,9 +187,11 @@ class SparsityDisplay:
             image = panel.imshow(
                 values, cmap="viridis_r", norm=norm, aspect="auto", interpolation="none"
             )
-            source, target = self.weight_names[k].split(" (")[0].split(" → ")
-            share = f"{_number(self.weights_kept[k])} of {self.weights_total[k]:.0f}"
-            panel.set_title(f"{self.weight_names[k]}\n{share} weights", fontsize=10)
+            name, _, skip = self.weight_names[k].partition(" (")
+            source, target = name.split(" → ")
+            kept = f"{_number(self.weights_kept[k])} of {self.weights_total[k]:.0f}"
+            what = "(skip path)" if skip else "weights"
+            panel.set_title(f"{kept}\n{what}", fontsize=9)
             panel.set_ylabel(source)
             panel.set_xlabel(target)
             for axis, n_units in zip(
@@ -203,6 +203,14 @@ class SparsityDisplay:
             image,
             ax=list(self.axes_[0]),
             label="magnitude (scaled variables); grey: pruned",
+        )
+
+
+def _check_masks(network):
+    if not hasattr(network, "masks_"):
+        raise ValueError(
+            f"{type(network).__name__} has no masks_: SparsityDisplay draws the sparse "
+            "Bayesian regressors."
         )
 
 
@@ -230,7 +238,7 @@ def _layers(network):
 
 
 def _count(network):
-    """Weights kept and in all, units kept and in all, by layer."""
+    """Weights kept and in total, units kept and in total, by layer."""
     masks, _ = _layers(network)
     alive = [mask.any(axis=1) for mask in network.masks_]
     if len(masks) > len(network.masks_):
@@ -243,26 +251,27 @@ def _count(network):
     )
 
 
-def _mean_magnitudes(networks, shares):
+def _mean_magnitudes(networks, weights):
+    """Mean magnitude of each weight, by layer."""
     layers = [_layers(network)[1] for network in networks]
     shapes = {tuple(m.shape for m in magnitudes) for magnitudes in layers}
     if len(shapes) > 1:
         raise ValueError(
-            "The networks of the committee must have layers of the same sizes to be "
+            "The networks of the ensemble must have layers of the same sizes to be "
             "shown together; pass one of its estimators_ instead."
         )
     return [
-        sum(w * m for w, m in zip(shares, layer, strict=True))
+        sum(w * m for w, m in zip(weights, layer, strict=True))
         for layer in zip(*layers, strict=True)
     ]
 
 
 def _draw_bars(panel, names, kept, total, color):
-    """Horizontal bars of 100 %, coloured as far as kept, and the counts in words."""
-    share = 100.0 * kept / np.maximum(total, 1)
+    """Horizontal bars, coloured up to the percentage kept, with the counts beside."""
+    percentage = 100.0 * kept / np.maximum(total, 1)
     rows = np.arange(len(names))
     panel.barh(rows, 100.0, color=EMPTY, height=0.62)
-    panel.barh(rows, share, color=color, height=0.62)
+    panel.barh(rows, percentage, color=color, height=0.62)
     for row in rows:
         panel.text(
             102.0,
@@ -275,9 +284,9 @@ def _draw_bars(panel, names, kept, total, color):
     panel.set_yticks(rows, names)
     panel.set_ylim(len(names) - 0.4, -0.6)
     panel.set_xlim(0.0, 135.0)
-    panel.set_xticks([0, 25, 50, 75, 100])
+    panel.set_xticks([0, 50, 100])
     panel.spines["bottom"].set_bounds(0.0, 100.0)
-    panel.set_xlabel("share kept (%)")
+    panel.set_xlabel("fraction kept (%)")
 
 
 def _number(value):

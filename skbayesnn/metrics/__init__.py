@@ -1,14 +1,13 @@
-"""Scores of predicted records, and scorers that leave the initialisation out."""
+"""Scores of predicted records, scorers for model selection, and residual analysis."""
 
 from ._residual_correlations import residual_analysis
+from ._scorers import one_step_scorer, simulation_scorer
 from ._scores import (
     crps_gaussian,
     crps_samples,
     fit_index,
     interval_coverage,
-    one_step_scorer,
     simulation_rmse,
-    simulation_scorer,
 )
 
 __all__ = [

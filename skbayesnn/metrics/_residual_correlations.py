@@ -1,4 +1,4 @@
-"""Residual analysis: is anything left in the residuals that a model could explain?"""
+"""Residual analysis: tests of whiteness and of independence of the inputs."""
 
 from numbers import Integral, Real
 from typing import NamedTuple
@@ -12,24 +12,26 @@ from sklearn.utils import Bunch, check_array, check_scalar
 from .. import _validation as checks
 from .._validation import session_starts
 
-# A signal that varies by less than this share of its size is rounding: constant.
+# A signal whose standard deviation is below this fraction of its size is constant up
+# to rounding.
 CONSTANT = 1e-10
-# The share of the record over which the bounds sum correlations.  Long enough for
-# slow signals; if it were all of it, the bounds would grow with the very correlation
-# they are to reveal (by Parseval's theorem their sum is the sum of its squares).
-WINDOW_SHARE = 0.2
+# The fraction of the record over which the bounds sum correlations: long enough for
+# slow signals. Over the whole record the bounds would grow with the correlation that
+# they are to reveal: by Parseval's theorem, the sum over all lags of R_e(j) R_u(j) is
+# that of the squared cross-correlations.
+WINDOW_FRACTION = 0.2
 
 
 class Correlation(NamedTuple):
-    """A correlation by lag, and how large it may be by chance.
+    """A correlation as a function of the lag, with its confidence bounds.
 
-    The leading axes are those of the outputs and, but for the autocorrelation, inputs.
+    The leading axes are the outputs and, except for the autocorrelation, the inputs.
 
     lags : (n_lags,) int64
     values : (..., n_lags)
     bound : (..., n_lags), half width of the confidence interval around zero
     n_pairs : (..., n_lags) int64, pairs of rows behind each value
-    fraction_outside : (...), share of the lags with a value beyond its bound
+    fraction_outside : (...), fraction of the lags whose value exceeds its bound
     """
 
     lags: np.ndarray
@@ -40,7 +42,7 @@ class Correlation(NamedTuple):
 
 
 class _Signal(NamedTuple):
-    """A standardised signal, zero where it is not measured or if it is constant."""
+    """A standardised signal; zero where it is not measured, and if it is constant."""
 
     values: np.ndarray
     measured: np.ndarray
@@ -55,27 +57,27 @@ def residual_analysis(
 ):
     r"""Test the residuals for whiteness and for independence of the inputs.
 
-    What an adequate model leaves cannot be predicted from the inputs and, one step
-    ahead, not from its own past either. Five correlations [1]_ [2]_ of the residuals
-    :math:`e` and each input :math:`u`, where :math:`(u^2)'` is the square of the
-    centred input less its mean, show what is missing.
+    The residuals of an adequate model cannot be predicted from the inputs nor, one
+    step ahead, from their own past. Five correlations [1]_ [2]_ of the residuals
+    :math:`e` and each input :math:`u` show what a model misses; :math:`(u^2)'` is the
+    square of the centred input minus its mean.
 
     Parameters
     ----------
     residuals : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Measured minus predicted outputs, in the order of time. NaN where there is
-        none: not measured, not predicted, or part of the initialisation.
+        Measured minus predicted outputs, in the order of time. NaN where a value was
+        not measured or not predicted, or belongs to the initialisation.
     X : array-like of shape (n_samples, n_inputs), default=None
-        Inputs, NaN where missing. None tests for whiteness alone.
+        Inputs, NaN where missing. None tests for whiteness only.
     max_lag : int, default=25
         Largest lag. The statistics are asymptotic: keep it below a quarter of the
-        rows of a session.
+        number of rows of a session.
     confidence_level : float, default=0.99
         Probability that the correlation at one lag stays within its bound if the
-        residuals are what they should be.
+        residuals are white and independent of the inputs.
     sessions : array-like of shape (n_samples,), default=None
-        The record each row belongs to; a record is a run of rows with the same id. No
-        pair of rows reaches from one into another.
+        Id of the record that each row belongs to; a record is a run of rows with the
+        same id. No pair of rows spans two records.
 
     Returns
     -------
@@ -83,25 +85,25 @@ def residual_analysis(
         Dictionary-like object, with the following attributes. The correlations are
         named tuples of ``lags``, ``values``, ``bound`` (half width of the confidence
         interval around zero), ``n_pairs`` (pairs of rows) and ``fraction_outside``;
-        n_lags is ``max_lag + 1``, or ``2 * max_lag + 1`` where lags are negative, too.
+        n_lags is ``max_lag + 1``, or ``2 * max_lag + 1`` with negative lags.
 
         autocorrelation : named tuple, values of shape (n_outputs, n_lags)
             Of :math:`e(t)` and :math:`e(t-k)`, k = 0 to ``max_lag``. Values outside
-            mean that the noise is not white, as it should be one step ahead. Lag 0,
-            which is 1, does not count in ``fraction_outside``.
+            the bounds mean that the residuals are not white, which they should be one
+            step ahead. Lag 0, which is 1, does not count in ``fraction_outside``.
         cross_correlation : named tuple, values of shape (n_outputs, n_inputs, n_lags)
             Of :math:`e(t)` and :math:`u(t-k)`, k = ``-max_lag`` to ``max_lag``.
-            Values outside mean missing dynamics at lags from 0 on, feedback at
-            negative ones.
+            Values outside the bounds mean missing dynamics at lags of 0 and above,
+            feedback at negative lags.
         squared_input : named tuple, values of shape (n_outputs, n_inputs, n_lags)
-            Of :math:`e(t)` and :math:`(u^2)'(t-k)`, same lags: a missing even
-            nonlinearity.
+            Of :math:`e(t)` and :math:`(u^2)'(t-k)`, same lags. It reveals a
+            missing even nonlinearity.
         squared_both : named tuple, values of shape (n_outputs, n_inputs, n_lags)
-            Of :math:`(e^2)'(t)` and :math:`(u^2)'(t-k)`, same lags: a missing
-            nonlinearity of any kind, or noise that depends on the input.
+            Of :math:`(e^2)'(t)` and :math:`(u^2)'(t-k)`, same lags. It reveals
+            a missing nonlinearity of any kind, or noise that depends on the input.
         product : named tuple, values of shape (n_outputs, n_inputs, n_lags)
-            Of :math:`e(t)` and :math:`(e u)(t-1-k)`, k = 0 to ``max_lag``: a missing
-            product of input and noise.
+            Of :math:`e(t)` and :math:`(e u)(t-1-k)`, k = 0 to ``max_lag``. It reveals
+            a missing product of input and noise.
         ljung_box_statistic : ndarray of shape (n_outputs,)
             Ljung-Box statistic of the autocorrelation at lags 1 to ``max_lag``.
         ljung_box_pvalue : ndarray of shape (n_outputs,)
@@ -109,31 +111,30 @@ def residual_analysis(
         confidence_level : float
             As given.
 
-        Without inputs, n_inputs is 0. Values are NaN for an input, or a square, that
-        is constant.
+        Without inputs, n_inputs is 0. Values are NaN for an input, or a squared
+        input, that is constant.
 
     Raises
     ------
     ValueError
         For residuals that are constant or all NaN, inputs that are all NaN, a lag with
-        fewer than two pairs of rows, lengths that differ, and parameters outside
-        their range.
+        fewer than two pairs of rows, different lengths, and parameters out of range.
 
     See Also
     --------
-    skbayesnn.displays.ResidualAnalysisDisplay : The picture of it.
+    skbayesnn.displays.ResidualAnalysisDisplay : Plot of the correlations.
 
     Notes
     -----
-    The bounds of the autocorrelation are :math:`z / \sqrt{N_k}` with :math:`N_k` pairs
-    of rows: those of white noise. Those of the others allow for signals that are
-    coloured themselves, :math:`z \sqrt{\sum_j R_e(j) R_u(j) / N_k}` with the
-    autocorrelations of both, by a Parzen window over a fifth of the record. So coloured
-    residuals of a simulation can be tested for independence of the inputs as well; only
-    ``product`` needs white ones.
+    The bounds of the autocorrelation are those of white noise, :math:`z / \sqrt{N_k}`
+    with :math:`N_k` pairs of rows. The bounds of the other correlations allow for
+    coloured signals: :math:`z \sqrt{\sum_j R_e(j) R_u(j) / N_k}` with the
+    autocorrelations of both, weighted by a Parzen window over a fifth of the record.
+    The coloured residuals of a simulation can therefore be tested for independence of
+    the inputs, too; only ``product`` needs white residuals.
 
-    The p-value is that of residuals from data the model was not fitted to. Those from
-    the training data are whiter than the noise.
+    The p-value holds for residuals on data that the model was not fitted to. Residuals
+    on the training data are whiter than the noise.
 
     References
     ----------
@@ -180,7 +181,7 @@ def residual_analysis(
 
 
 def _check(residuals, X, max_lag, confidence_level, sessions):
-    """Residuals (n, n_outputs), inputs (n, n_inputs) and the sessions' starts."""
+    """Residuals (n, n_outputs), inputs (n, n_inputs) and the starts of sessions."""
     check_scalar(max_lag, "max_lag", Integral, min_val=1)
     check_scalar(
         confidence_level,
@@ -190,8 +191,7 @@ def _check(residuals, X, max_lag, confidence_level, sessions):
         max_val=1.0,
         include_boundaries="neither",
     )
-    E = checks.check_outputs(residuals, "residuals")
-    E = E.reshape(len(E), -1)
+    E = checks.as_columns(residuals, "residuals")
     U = np.empty((len(E), 0)) if X is None else _check_inputs(X)
     checks.check_lengths(E, U, "residuals", "X")
     for array, name in ((E, "residuals"), (U, "X")):
@@ -281,19 +281,19 @@ def _correlate(a, b, starts, lags):
 
 
 def _coloured_variance(a, b, starts):
-    """Variance, times the number of pairs, of the correlation of independent signals.
+    """Variance of the correlation of independent signals, times the number of pairs.
 
-    One for white signals; the sum of R_a(j) R_b(j) over j in general.
+    It is 1 for white signals, and the sum of R_a(j) R_b(j) over j in general.
     """
     longest = int(np.diff(starts).max())
-    reach = min(int(WINDOW_SHARE * len(a.values)), longest - 1)
+    reach = min(int(WINDOW_FRACTION * len(a.values)), longest - 1)
     both = (a.measured & b.measured).astype(np.float64)
-    # a correlation j rows apart enters as often as two rows j apart both have a pair
-    share = _lagged_sums(both, both, starts, reach) / both.sum()
+    # both signals are measured in this fraction of the rows and again j rows later
+    fraction = _lagged_sums(both, both, starts, reach) / both.sum()
     of_a, _ = _lagged_means(a, a, starts, reach)
     of_b, _ = _lagged_means(b, b, starts, reach)
-    variance = np.sum(parzen(2 * reach + 1) * share * of_a * of_b)
-    # where the spectra hardly overlap, rounding and chance could make it negative
+    variance = np.sum(parzen(2 * reach + 1) * fraction * of_a * of_b)
+    # rounding could make it negative where the spectra hardly overlap
     return np.maximum(variance, 1.0 / both.sum())
 
 
@@ -306,7 +306,7 @@ def _autocorrelation(errors, starts, lags, z):
 
 
 def _ljung_box(autocorrelation, errors):
-    """The statistic with each lag's own number of pairs in place of n - k."""
+    """The Ljung-Box statistic, with the number of pairs of each lag for n - k."""
     n = np.array([e.measured.sum() for e in errors])
     values, n_pairs = autocorrelation.values[:, 1:], autocorrelation.n_pairs[:, 1:]
     return (n + 2) / n * np.sum(n_pairs * values**2, axis=-1)

@@ -33,7 +33,7 @@ def naive_correlation(a, b, lags, sessions):
 
 
 def naive_variance(a, b, sessions):
-    """Sum of R_a R_b times the share of rows whose neighbour is measured, too."""
+    """Sum of R_a R_b times the fraction of rows whose neighbour is measured, too."""
     n = len(a)
     longest = max(np.sum(sessions == s) for s in np.unique(sessions))
     reach = min(n // 5, longest - 1)
@@ -293,7 +293,7 @@ E, U, _ = gappy_record()
         (E, U, {"max_lag": 0}, "max_lag == 0, must be >= 1"),
         (E, U, {"confidence_level": 0.0}, "confidence_level == 0.0, must be > 0"),
         (E, U, {"confidence_level": 1.0}, "confidence_level == 1.0, must be < 1"),
-        (E, U, {"sessions": np.zeros(3)}, "sessions must hold one id a row"),
+        (E, U, {"sessions": np.zeros(3)}, "sessions must hold one id per row"),
         (np.where(np.isnan(E), np.inf, E), U, {}, "residuals contains infinity"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from loopback import closed_address, run_server
 from scipy.io import loadmat, savemat
 
-from skbayesnn.datasets import _images, fetch_caltech101_silhouettes, fetch_mnist
+from skbayesnn.datasets import _image_sets, fetch_caltech101_silhouettes, fetch_mnist
 
 SILHOUETTES_NAME = "caltech101_silhouettes_28_split1.mat"
 MNIST_NAMES = [
@@ -204,9 +204,9 @@ def small_mnist(monkeypatch, small_idx, no_home):
         changed = {
             name: tuple(map(change, remotes)) for name, remotes in original.items()
         }
-        monkeypatch.setattr(_images, "MNIST", changed)
+        monkeypatch.setattr(_image_sets, "MNIST", changed)
 
-    original = _images.MNIST
+    original = _image_sets.MNIST
     set_addresses(closed_address())
     return set_addresses
 
@@ -214,14 +214,14 @@ def small_mnist(monkeypatch, small_idx, no_home):
 @pytest.fixture
 def small_silhouettes(monkeypatch, small_mat, no_home):
     """A function: make the small file the right one, at this address."""
-    original = _images.CALTECH101_SILHOUETTES
+    original = _image_sets.CALTECH101_SILHOUETTES
 
     def set_address(address):
         changed = original._replace(
             sha256=hashlib.sha256(small_mat).hexdigest(),
             urls=(f"{address}/silhouettes",),
         )
-        monkeypatch.setattr(_images, "CALTECH101_SILHOUETTES", changed)
+        monkeypatch.setattr(_image_sets, "CALTECH101_SILHOUETTES", changed)
 
     set_address(closed_address())
     return set_address
@@ -415,7 +415,11 @@ def test_damaged_plain_download_leaves_nothing(
     with pytest.raises(ValueError, match="not the expected") as info:
         fetch_caltech101_silhouettes(data_home=tmp_path)
     path = tmp_path / "caltech101_silhouettes" / SILHOUETTES_NAME
-    for part in ("nothing was kept", str(path), _images.CALTECH101_SILHOUETTES.page):
+    for part in (
+        "nothing was kept",
+        str(path),
+        _image_sets.CALTECH101_SILHOUETTES.page,
+    ):
         assert part in str(info.value)
     assert everything_below(tmp_path) == {"caltech101_silhouettes"}
 

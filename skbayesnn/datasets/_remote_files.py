@@ -1,7 +1,7 @@
 """Find, check and download a file of a benchmark.
 
-A file is read as a whole and its bytes are checked before anything else sees them, so
-that a damaged or a partial file never counts as data. What the user put somewhere is
+A file is read as a whole and its checksum is verified before anything else uses it, so
+that a damaged or partial file is never taken for data. Files that the user provides are
 only read, never changed.
 """
 
@@ -38,19 +38,19 @@ class RemoteFile(NamedTuple):
         Name of the data file, in that folder and in a zip archive.
 
     sha256 : str
-        SHA-256 of the data file, in hexadecimal digits. What it is packed in has no
-        known one: the same file can be packed in many ways.
+        SHA-256 of the data file, in hexadecimal digits. The archive has no known one:
+        the same file can be packed in many ways.
 
     packed : str
         Name of the file that is distributed: a zip archive (``.zip``), a gzip file
         (``.gz``) or, if it is ``filename``, the data file as it is.
 
     urls : tuple of str
-        Addresses of that file, in the order in which they are tried. Empty if a
-        program cannot download it.
+        Addresses of that file, in the order in which they are tried. Empty if the file
+        can only be downloaded with a browser.
 
     page : str
-        Where a person finds it.
+        Web page on which a person finds it.
     """
 
     title: str
@@ -79,8 +79,8 @@ def load_file(remote, *, data_home, download_if_missing, n_retries, delay):
         Whether to download a missing file.
 
     n_retries : int
-        Number of further attempts after a failed one, not negative. An attempt tries
-        all the addresses.
+        Number of retries after a failed attempt, not negative. Each attempt tries all
+        addresses.
 
     delay : float
         Time between two attempts, in s, not negative.
@@ -88,7 +88,7 @@ def load_file(remote, *, data_home, download_if_missing, n_retries, delay):
     Returns
     -------
     content : bytes
-        The content, whose SHA-256 is right.
+        The content, whose SHA-256 has been verified.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def load_file(remote, *, data_home, download_if_missing, n_retries, delay):
         If the file is missing and cannot or may not be downloaded.
 
     ValueError
-        If a file is not the expected one, or a parameter lies out of its range.
+        If a file is not the expected one, or a parameter is out of range.
 
     ImportError
         If a download needs a package that is not installed.
@@ -140,7 +140,7 @@ def _advise(packed, remote):
 
 
 def _check_content(content, remote, source, remedy):
-    """Return ``content`` if its SHA-256 is right."""
+    """Return ``content`` if its SHA-256 is the expected one."""
     found = hashlib.sha256(content).hexdigest()
     if found != remote.sha256:
         raise ValueError(
@@ -152,9 +152,10 @@ def _check_content(content, remote, source, remedy):
 
 
 def _read_packed(packed, remote, source, remedy):
-    """Return the checked data file out of the file that is distributed.
+    """Return the checked data file from the file that is distributed.
 
-    In an error, ``source`` says where that file comes from and ``remedy`` what to do.
+    Error messages contain ``source``, where that file comes from, and ``remedy``, what
+    the user can do.
     """
     if remote.packed == remote.filename:
         return _check_content(packed.read_bytes(), remote, source, remedy)
@@ -186,7 +187,7 @@ def _read_packed(packed, remote, source, remedy):
 def _decompress(packed):
     """Return the content of a gzip file."""
     content = packed.read_bytes()
-    # browsers, and servers that announce gzip as an encoding, unpack it on the way
+    # browsers decompress it, as do servers that announce gzip as an encoding
     if not content.startswith(GZIP_MAGIC):
         return content
     return gzip.decompress(content)
@@ -203,10 +204,10 @@ def _read_member(archive, filename):
 
 def _download(remote, path, n_retries, delay):
     """Download the data file, put it at ``path`` and return its content."""
-    _import_downloader()  # or fail before a folder is made
+    _import_downloader()  # fails before a folder is created
     path.parent.mkdir(parents=True, exist_ok=True)
     remedy = f"Try again later. Or: {_advise(path.parent / remote.packed, remote)}"
-    # a folder beside the final name: os.replace is atomic within a file system only
+    # in the same folder: os.replace is atomic only within a file system
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="download-") as temporary:
         packed = Path(temporary) / remote.packed
         content = _retrieve(remote, packed, n_retries, delay, remedy)
@@ -217,14 +218,14 @@ def _download(remote, path, n_retries, delay):
 
 
 def _retrieve(remote, packed, n_retries, delay, remedy):
-    """Return the checked data file from the first address that has it.
+    """Return the checked data file from the first address that delivers it.
 
-    An address that cannot be reached is tried again, after the others. One that sent
-    damaged content is not: it would send the same again.
+    An address that cannot be reached is tried again after the others. One that sent
+    damaged content is not, because it would send the same again.
     """
     pooch, requests = _import_downloader()
     download = pooch.HTTPDownloader(progressbar=True)
-    # texts: an exception that outlives its handler keeps its connection open
+    # as text: keeping the exception would keep its connection open
     urls, failures = list(remote.urls), {}
     for attempt in range(n_retries + 1):
         if attempt:
@@ -250,7 +251,7 @@ def _retrieve(remote, packed, n_retries, delay, remedy):
 
 
 def _import_downloader():
-    """Return pooch and requests, which comes with it."""
+    """Return pooch, and requests, on which it depends."""
     try:
         import pooch
         import requests

@@ -1,21 +1,25 @@
-"""Predictions of a record as displays need them: shaped, and with their beginnings."""
+"""Measured and predicted outputs of a record, in the form that displays draw."""
 
 import warnings
 from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _validation as checks
-from .._validation import session_starts
+from .._validation import as_columns, session_starts
+from ..exceptions import DivergenceWarning
+from ._estimators import final_model
 
 
-class Record(NamedTuple):
-    """Predictions (n, n_outputs) of measured outputs; std is None unless asked for.
+class PredictedRecord(NamedTuple):
+    """Measured outputs, their predictions, and where sessions start.
 
-    is_initial : (n,) bool, rows that the prediction was given
+    y_true, y_pred : (n, n_outputs)
+    y_std : (n, n_outputs), or None if not requested
+    is_initial : (n,) bool, rows whose outputs the prediction was given
+    starts : (n_sessions + 1,) int64, first row of every session, and n
     """
 
     y_true: np.ndarray
@@ -25,63 +29,35 @@ class Record(NamedTuple):
     starts: np.ndarray
 
 
-def final_model(estimator):
-    """The estimator, or the last step of a pipeline."""
-    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
-
-
-def members(estimator):
-    """Fitted networks and their weights: those of a committee, or the one model."""
-    check_is_fitted(estimator)
-    model = final_model(estimator)
-    networks = getattr(model, "estimators_", None)
-    if networks is None:
-        return [model], np.ones(1)
-    return list(networks), np.asarray(model.estimator_weights_, dtype=np.float64)
-
-
-def as_outputs(y, name):
-    y = checks.check_outputs(y, name)
-    return y.reshape(len(y), -1)
-
-
 def initial_rows(starts, n_rows):
-    """Whether a row is among the first ``n_rows`` of its session."""
+    """Mask of the rows that are among the first ``n_rows`` of their session."""
     first = np.repeat(starts[:-1], np.diff(starts))
     return np.arange(starts[-1]) - first < n_rows
 
 
 def given_record(y_true, y_pred, y_std, n_initialization, sessions):
-    """A record predicted elsewhere, checked."""
-    y_true, y_pred = as_outputs(y_true, "y_true"), as_outputs(y_pred, "y_pred")
+    """A record whose predictions are given, checked."""
+    y_true, y_pred = as_columns(y_true, "y_true"), as_columns(y_pred, "y_pred")
     others = [(y_pred, "y_pred")]
     if y_std is not None:
-        y_std = as_outputs(y_std, "y_std")
+        y_std = as_columns(y_std, "y_std")
         others.append((y_std, "y_std"))
     for array, name in others:
         checks.check_lengths(y_true, array, "y_true", name)
-        if array.shape != y_true.shape:
-            raise ValueError(
-                f"y_true and {name} must have as many outputs; got "
-                f"{y_true.shape[1]} and {array.shape[1]}."
-            )
+        checks.check_n_outputs(y_true, array, "y_true", name)
     n_rows = len(y_true)
-    if not 0 <= n_initialization < n_rows:
-        raise ValueError(
-            "n_initialization must be at least 0 and less than the number of rows, "
-            f"{n_rows}; got {n_initialization}."
-        )
+    checks.check_initialization(n_initialization, n_rows)
     starts = session_starts(checks.check_sessions(sessions, n_rows), n_rows)
     is_initial = initial_rows(starts, n_initialization)
-    return Record(y_true, y_pred, y_std, is_initial, starts)
+    return PredictedRecord(y_true, y_pred, y_std, is_initial, starts)
 
 
 def predicted_record(
     estimator, X, y, *, horizon, sessions, return_std, y_init=None, n_init=None
 ):
-    """The record as a fitted estimator, lagged or static, predicts it."""
+    """The record and its prediction by a fitted estimator, lagged or static."""
     check_is_fitted(estimator)
-    y_true = as_outputs(y, "y")
+    y_true = as_columns(y, "y")
     n_rows = len(y_true)
     starts = session_starts(checks.check_sessions(sessions, n_rows), n_rows)
     n_known = getattr(final_model(estimator), "max_lag_", None)
@@ -93,18 +69,19 @@ def predicted_record(
     else:
         arguments = {"y": y, "horizon": horizon, "sessions": sessions}
     with warnings.catch_warnings():
-        # the picture says it
-        warnings.filterwarnings("ignore", "[0-9]+ predicted rows", RuntimeWarning)
+        # the figure marks the rows without a prediction
+        warnings.simplefilter("ignore", DivergenceWarning)
         if return_std:
             y_pred, y_std = estimator.predict(X, **arguments, return_std=True)
             y_std = np.reshape(y_std, y_true.shape)
         else:
             y_pred, y_std = estimator.predict(X, **arguments), None
     y_pred = np.reshape(y_pred, y_true.shape)
-    return Record(y_true, y_pred, y_std, initial_rows(starts, n_known), starts)
+    return PredictedRecord(y_true, y_pred, y_std, initial_rows(starts, n_known), starts)
 
 
 def _start_of_free_run(y, y_init, n_init, max_lag, horizon, starts):
+    """Outputs that a free run of one session starts from, checked."""
     if max_lag is None:
         raise ValueError(
             "y_init and n_init start a free run; this estimator is static. Leave them "
@@ -130,15 +107,3 @@ def _start_of_free_run(y, y_init, n_init, max_lag, horizon, starts):
             f"got {n_init!r}."
         )
     return np.asarray(y)[:n_init]
-
-
-def describe_horizon(estimator, horizon):
-    if getattr(final_model(estimator), "max_lag_", None) is None:
-        return "prediction"
-    if horizon is None:
-        return "free run"
-    return "one step ahead" if horizon == 1 else f"{horizon} steps ahead"
-
-
-def output_names(n_outputs):
-    return ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]

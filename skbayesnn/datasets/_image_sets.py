@@ -1,12 +1,12 @@
-"""The benchmarks of images, loaded from files."""
+"""Benchmarks of images, loaded from files."""
 
 import io
 
 import numpy as np
 from scipy.io import loadmat
 
-from ._bunch import build_image_bunch
-from ._files import RemoteFile, load_file
+from ._layouts import build_image_bunch
+from ._remote_files import RemoteFile, load_file
 
 IMAGE_SHAPE = (28, 28)
 IDX_UNSIGNED_BYTES = 0x0800
@@ -31,7 +31,7 @@ def _describe_mnist_file(filename, sha256):
     )
 
 
-# the images and the labels of each split
+# file of the images and file of the labels of each split
 MNIST = {
     "train": (
         _describe_mnist_file(
@@ -65,7 +65,7 @@ CALTECH101_SILHOUETTES = RemoteFile(
     ),
     page="https://people.cs.umass.edu/~marlin/data.shtml",
 )
-# how the names of the variables of each split begin
+# prefix of the variables of each split in the file
 CALTECH101_PREFIXES = {"train": "train", "validation": "val", "test": "test"}
 
 
@@ -87,8 +87,8 @@ def fetch_mnist(
     Values           integers, 0 - 255
     ==============   =================
 
-    The digits are bright, 255, on a black background, 0 [1]_. For models of binary
-    data, the images are usually binarised by ``data > 127``.
+    The digits are white (255) on black (0) [1]_. For models of binary data, the images
+    are usually binarised by ``data > 127``.
 
     Parameters
     ----------
@@ -102,14 +102,14 @@ def fetch_mnist(
 
     download_if_missing : bool, default=True
         If False, raise an OSError if a file is missing, instead of downloading it.
-        The files have 12 MB, and 55 MB as they are kept, decompressed. A download
+        The download has 12 MB; the decompressed files that are kept have 55 MB. It
         needs the extra ``data``: ``pip install skbayesnn[data]``.
 
     return_X_y : bool, default=False
         If True, return only ``(data, target)`` of the training images.
 
     n_retries : int, default=3
-        Number of further attempts after a failed download. Each tries two addresses.
+        Number of retries after a failed download. Each tries two addresses.
 
     delay : float, default=1.0
         Time between two attempts, in s.
@@ -120,7 +120,7 @@ def fetch_mnist(
         Dictionary-like object, with the following attributes.
 
         data : ndarray of shape (60000, 784), dtype uint8
-            Training images, one a row: ``row.reshape(28, 28)`` stands upright.
+            Training images, one per row: ``row.reshape(28, 28)`` is the upright image.
         target : ndarray of shape (60000,), dtype int64
             The digits, 0 to 9.
         test : :class:`~sklearn.utils.Bunch`
@@ -139,14 +139,14 @@ def fetch_mnist(
         If a file is missing and is not downloaded, or the download fails.
 
     ValueError
-        If a file is not the expected one: the SHA-256 of what is in it is checked.
+        If the SHA-256 of a decompressed file is not the expected one.
 
     ImportError
         If a package for the download is not installed.
 
     See Also
     --------
-    fetch_caltech101_silhouettes : Binary images of as many pixels.
+    fetch_caltech101_silhouettes : Binary images of the same size.
 
     References
     ----------
@@ -200,7 +200,7 @@ def fetch_caltech101_silhouettes(
     Outlines of the objects in the images of Caltech-101, filled and scaled down [1]_.
     The object is 0, the background 1.
 
-    The file stores the pixels of an image column by column. Here, they are in the
+    The file stores the pixels of an image column by column. Here they are in the
     usual order, row by row.
 
     Parameters
@@ -219,7 +219,7 @@ def fetch_caltech101_silhouettes(
         If True, return only ``(data, target)`` of the training images.
 
     n_retries : int, default=3
-        Number of further attempts after a failed download.
+        Number of retries after a failed download.
 
     delay : float, default=1.0
         Time between two attempts, in s.
@@ -230,7 +230,7 @@ def fetch_caltech101_silhouettes(
         Dictionary-like object, with the following attributes.
 
         data : ndarray of shape (4100, 784), dtype uint8
-            Training images, one a row: ``row.reshape(28, 28)`` stands upright.
+            Training images, one per row: ``row.reshape(28, 28)`` is the upright image.
         target : ndarray of shape (4100,), dtype int64
             The classes, 1 to 101 as in the file.
         validation : :class:`~sklearn.utils.Bunch`
@@ -240,7 +240,7 @@ def fetch_caltech101_silhouettes(
         image_shape : tuple of int
             (28, 28), height and width.
         target_names : list of str
-            The names of the 101 classes, in their order: class ``k`` is
+            Names of the 101 classes in order: class ``k`` is
             ``target_names[k - 1]``.
         DESCR : str
             Description of the data set.
@@ -254,14 +254,14 @@ def fetch_caltech101_silhouettes(
         If the file is missing and is not downloaded, or the download fails.
 
     ValueError
-        If a file is not the expected one: its SHA-256 is checked.
+        If the SHA-256 of a file is not the expected one.
 
     ImportError
         If a package for the download is not installed.
 
     See Also
     --------
-    fetch_mnist : Grey images of as many pixels.
+    fetch_mnist : Grey images of the same size.
 
     References
     ----------
@@ -306,8 +306,8 @@ def fetch_caltech101_silhouettes(
 def _read_idx(content, sample_shape, filename):
     """Return a writeable copy of the array in an idx file of unsigned bytes.
 
-    Its header is a magic number, which holds the type and the number of dimensions,
-    and the size of each dimension, all of them big-endian integers of four bytes.
+    The header consists of a magic number, which holds the type and the number of
+    dimensions, and of the size of each dimension, all big-endian four-byte integers.
     """
     n_dims = 1 + len(sample_shape)
     n_header = 4 * (1 + n_dims)

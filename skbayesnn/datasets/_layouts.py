@@ -1,12 +1,12 @@
-"""The layouts in which the data sets of this package are returned."""
+"""Build the Bunch in which a data set is returned: records, or images."""
 
 from importlib import resources
 
 import numpy as np
 from sklearn.utils import Bunch
 
-# Samples at the start of a record that a model may read to build up its state. All
-# these benchmarks leave them out of the error.
+# Samples at the start of a record that a model may read to build up its state. The
+# errors reported for these benchmarks leave them out.
 N_INITIALIZATION = 50
 
 
@@ -25,22 +25,22 @@ def build_bunch(
     Parameters
     ----------
     estimation : tuple of two array-likes, each with n_samples elements
-        Input and output of the record to estimate a model on.
+        Input and output of the estimation record.
 
     tests : dict of str to tuple of two array-likes
         Input and output of every test record.
 
     feature_name, target_name : str
-        What the input and the output are.
+        Column names of the input and the output.
 
     sampling_time : float
-        Distance of two samples, in s.
+        Time between two samples, in s.
 
     descr : str
-        Name of the description, a file in the folder ``descr``.
+        File name of the description, in the folder ``descr``.
 
     as_frame : bool, default=False
-        Whether the records are pandas objects.
+        Whether to return the records as pandas objects.
 
     Returns
     -------
@@ -66,17 +66,17 @@ def build_image_bunch(splits, *, image_shape, descr, **others):
     Parameters
     ----------
     splits : dict of str to tuple of two ndarrays
-        Images, one a row, and labels of every split. Those of ``train`` are the data
-        and the target of the data set itself.
+        Images, one per row, and labels of every split. The split ``train`` becomes the
+        data and the target of the data set itself.
 
     image_shape : tuple of int
         Height and width of an image.
 
     descr : str
-        Name of the description, a file in the folder ``descr``.
+        File name of the description, in the folder ``descr``.
 
     **others : object
-        What else the data set has.
+        Further attributes of the data set.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def build_image_bunch(splits, *, image_shape, descr, **others):
 
 def _build_record(record, names, as_frame):
     """Return a Bunch of data (n_samples, 1), target (n_samples,) and frame."""
-    # copies: overlapping records must not change together
+    # copies: writing into one record must not change another that overlaps it
     u, y = (np.array(signal, dtype=np.float64).ravel() for signal in record)
     if not as_frame:
         return Bunch(data=u.reshape(-1, 1), target=y, frame=None)

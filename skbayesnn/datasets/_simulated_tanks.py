@@ -1,4 +1,4 @@
-"""Simulated cascaded tanks, the embedded default data set."""
+"""Simulated cascaded tanks, the default data set of the package."""
 
 import math
 from numbers import Integral, Real
@@ -6,12 +6,12 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state, check_scalar
 
-from ._bunch import build_bunch
+from ._layouts import build_bunch
 from ._tank_kernels import TankConstants, simulate_tanks
 
-# Chosen so that range, spread and saturated stretches of the output resemble those of
-# the measured benchmark. The rim of the lower tank lies above the range of the sensor,
-# so that a full tank reads 10 V whatever the noise, as in the benchmark.
+# Chosen so that the range, the spread and the saturated stretches of the output
+# resemble those of the measured benchmark. The rim of the lower tank lies above the
+# range of the sensor, so that a full tank reads 10 V in spite of the noise.
 CONSTANTS = TankConstants(
     k1=0.084,
     k2=0.0555,
@@ -19,15 +19,15 @@ CONSTANTS = TankConstants(
     k4=0.0675,
     height_upper=10.0,
     height_lower=10.3,
-    overflow_share=0.8,
+    overflow_fraction=0.8,
 )
 SENSOR_RANGE = 10.0  # V
 SAMPLING_TIME = 4.0  # s
 # steps of 0.4 s against time constants of about a minute
 N_SUBSTEPS = 10
 
-# The benchmark's multisine: flat to the first frequency, 20 dB below that up to the
-# second, nothing beyond.
+# The benchmark's multisine: a flat amplitude up to the first frequency, 20 dB less up
+# to the second, zero beyond.
 FLAT_BAND = 0.0047  # Hz
 EXCITED_BAND = 0.01445  # Hz
 WEAK_AMPLITUDE = 0.1
@@ -46,10 +46,10 @@ def make_cascaded_tanks(
 ):
     r"""Simulate two cascaded water tanks with overflow.
 
-    This is the embedded default data set of the package: it resembles the measured
-    benchmark that :func:`fetch_cascaded_tanks` loads, but needs no file and no
-    network. A pump fills the upper tank, which runs out into the lower one, whose
-    level is measured. In volts of the level sensor [1]_, eq. (16),
+    This is the default data set of the package. It resembles the measured benchmark
+    that :func:`fetch_cascaded_tanks` loads, but needs neither a file nor a network. A
+    pump fills the upper tank, which drains into the lower one, whose level is
+    measured. In volts of the level sensor [1]_, eq. (16),
 
     .. math::
 
@@ -57,9 +57,9 @@ def make_cascaded_tanks(
         \dot x_2 &= k_2 \sqrt{x_1} - k_3 \sqrt{x_2} + w_2, \\
         y &= x_2 + e.
 
-    The square roots are the soft nonlinearity. The hard ones are those of the real
-    tanks: both overflow, a part of what the upper one spills falls into the lower
-    one, and the sensor saturates at 10 V.
+    The square roots are a soft nonlinearity. As in the real system there are hard
+    ones, too: both tanks overflow, part of the water spilled by the upper tank falls
+    into the lower one, and the sensor saturates at 10 V.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def make_cascaded_tanks(
         upper tank overflows.
 
     process_noise : float, default=0.002
-        Standard deviation of w1 and w2, in V / s. They are white Gaussian sequences,
-        held over each sampling interval.
+        Standard deviation of w1 and w2, in V / s: white Gaussian sequences that are
+        constant over each sampling interval.
 
     measurement_noise : float, default=0.015
         Standard deviation of the white Gaussian noise e, in V. It is added before the
@@ -86,7 +86,7 @@ def make_cascaded_tanks(
         If True, return only ``(data, target)`` of the estimation record.
 
     as_frame : bool, default=False
-        If True, the records are pandas objects.
+        If True, return the records as pandas objects.
 
     random_state : int, RandomState instance or None, default=None
         Determines the phases of the multisines, the initial levels and the noise. Pass
@@ -102,16 +102,16 @@ def make_cascaded_tanks(
         target : ndarray of shape (n_samples,), dtype float64
             Measured level of the lower tank, in V, from 0 to 10.
         frame : DataFrame of shape (n_samples, 2) or None
-            Both of them, if ``as_frame`` is True.
+            Data and target in one frame if ``as_frame`` is True.
         tests : :class:`~sklearn.utils.Bunch`
-            The test record ``test``, a Bunch of data, target and frame. It has another
-            input and other noise, and starts from the same unknown levels.
+            The test record ``test``, a Bunch of data, target and frame. Its input and
+            noise are different; it starts from the same unknown levels.
         feature_names, target_names : list of str
-            What the columns are.
+            Names of the columns.
         sampling_time : float
             4.0 s.
         n_initialization : int
-            50, the samples at the start of a record that are left out of an error.
+            50, the number of samples at the start of a record that errors leave out.
         DESCR : str
             Description of the data set.
 
@@ -124,7 +124,7 @@ def make_cascaded_tanks(
         If a parameter is of the wrong type.
 
     ValueError
-        If a parameter lies out of its range.
+        If a parameter is out of range.
 
     See Also
     --------

@@ -1,11 +1,11 @@
-"""The measured benchmarks of system identification, loaded from files."""
+"""Measured benchmarks of system identification, loaded from files."""
 
 import io
 
 from scipy.io import loadmat
 
-from ._bunch import build_bunch
-from ._files import RemoteFile, load_file
+from ._layouts import build_bunch
+from ._remote_files import RemoteFile, load_file
 
 CASCADED_TANKS = RemoteFile(
     title="Cascaded Tanks",
@@ -51,8 +51,8 @@ def fetch_cascaded_tanks(
     Output                   level, 2.1 - 10.0
     =================   =======================
 
-    Two water tanks, of which a pump fills the upper one; it runs out into the lower
-    one, whose level is measured [1]_. Both tanks overflow.
+    A pump fills the upper of two water tanks, which drains into the lower one, whose
+    level is measured [1]_. Both tanks overflow.
 
     Parameters
     ----------
@@ -70,10 +70,10 @@ def fetch_cascaded_tanks(
         If True, return only ``(data, target)`` of the estimation record.
 
     as_frame : bool, default=False
-        If True, the records are pandas objects.
+        If True, return the records as pandas objects.
 
     n_retries : int, default=3
-        Number of further attempts after a failed download.
+        Number of retries after a failed download.
 
     delay : float, default=1.0
         Time between two attempts, in s.
@@ -88,15 +88,15 @@ def fetch_cascaded_tanks(
         target : ndarray of shape (1024,), dtype float64
             Level of the lower tank, in V of the level sensor.
         frame : DataFrame of shape (1024, 2) or None
-            Both of them, if ``as_frame`` is True.
+            Data and target in one frame if ``as_frame`` is True.
         tests : :class:`~sklearn.utils.Bunch`
             The test record ``test``, a Bunch of data, target and frame.
         feature_names, target_names : list of str
-            What the columns are.
+            Names of the columns.
         sampling_time : float
             4.0 s.
         n_initialization : int
-            50, the samples at the start of a record that are left out of an error.
+            50, the number of samples at the start of a record that errors leave out.
         DESCR : str
             Description of the data set.
 
@@ -109,7 +109,7 @@ def fetch_cascaded_tanks(
         If the file is missing and is not downloaded, or the download fails.
 
     ValueError
-        If a file is not the expected one: its SHA-256 is checked.
+        If the SHA-256 of a file is not the expected one.
 
     ImportError
         If a package for the download, or pandas for ``as_frame``, is not installed.
@@ -163,12 +163,13 @@ def fetch_silverbox(
     =======================   ===============
 
     An electronic circuit that behaves like a mass on a hardening spring, a Duffing
-    oscillator [1]_. In the test ``arrow``, the amplitude of the input grows beyond
-    that of the estimation record; ``no_extrapolation`` is its first part, in which it
-    does not.
+    oscillator [1]_. In the test record ``arrow``, the amplitude of the input grows
+    beyond that of the estimation record; ``no_extrapolation`` is its first part, in
+    which it does not.
 
-    The archive lies behind a page of Google Drive, from which no program can download
-    it reliably. Get it once with a browser and put it where ``data_home`` says.
+    The archive is on Google Drive, from which a program cannot download it reliably.
+    Download it once with a browser and put it into the folder that ``data_home``
+    describes.
 
     Parameters
     ----------
@@ -179,21 +180,21 @@ def fetch_silverbox(
         ``skbayesnn`` in scikit-learn's data home.
 
     download_if_missing : bool, default=True
-        As in :func:`fetch_cascaded_tanks`, but a missing file is an OSError in both
-        cases. If True, the message says how to get the file.
+        Accepted as in :func:`fetch_cascaded_tanks`, but a missing file is an OSError
+        in both cases. If True, the message says how to get the file.
 
     return_X_y : bool, default=False
         If True, return only ``(data, target)`` of the estimation record.
 
     as_frame : bool, default=False
-        If True, the records are pandas objects.
+        If True, return the records as pandas objects.
 
     n_retries : int, default=3
-        Number of further attempts after a failed download. Without effect as long as
-        there is no address to download from.
+        Number of retries after a failed download. It has no effect as long as there is
+        no address to download from.
 
     delay : float, default=1.0
-        Time between two attempts, in s. Without effect likewise.
+        Time between two attempts, in s. It has no effect either.
 
     Returns
     -------
@@ -206,16 +207,16 @@ def fetch_silverbox(
         target : ndarray of shape (65062,), dtype float64
             Output voltage, in V.
         frame : DataFrame of shape (65062, 2) or None
-            Both of them, if ``as_frame`` is True.
+            Data and target in one frame if ``as_frame`` is True.
         tests : :class:`~sklearn.utils.Bunch`
             The test records ``multisine`` (the last 25 %), ``arrow`` and
             ``no_extrapolation``, each a Bunch of data, target and frame.
         feature_names, target_names : list of str
-            What the columns are.
+            Names of the columns.
         sampling_time : float
             1 / 610.35 s.
         n_initialization : int
-            50, the samples at the start of a record that are left out of an error.
+            50, the number of samples at the start of a record that errors leave out.
         DESCR : str
             Description of the data set.
 
@@ -228,7 +229,7 @@ def fetch_silverbox(
         If the file is missing.
 
     ValueError
-        If a file is not the expected one: its SHA-256 is checked.
+        If the SHA-256 of a file is not the expected one.
 
     ImportError
         If ``as_frame`` is True and pandas is not installed.

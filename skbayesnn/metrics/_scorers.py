@@ -1,0 +1,102 @@
+"""Scorers for model selection, which leave the initialisation out."""
+
+import warnings
+
+import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.pipeline import Pipeline
+
+from ..exceptions import DivergenceWarning
+from ._scores import simulation_rmse
+
+
+def _max_lag(estimator):
+    """``max_lag_`` of a fitted model, or of the last step of a pipeline."""
+    model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    return model.max_lag_
+
+
+def _predict_silently(estimator, X, **arguments):
+    with warnings.catch_warnings():
+        # the score is that of a divergence
+        warnings.simplefilter("ignore", DivergenceWarning)
+        return estimator.predict(X, **arguments)
+
+
+def simulation_scorer(estimator, X, y):
+    """Negative root mean squared error of the free run, for model selection.
+
+    Starts from the first ``max_lag_`` measured outputs and scores the rest.
+
+    Parameters
+    ----------
+    estimator : SparseBayesNARXRegressor or Pipeline that ends in one
+        A fitted model.
+    X : array-like of shape (n_samples, n_inputs)
+        Inputs of one record.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Measured outputs.
+
+    Returns
+    -------
+    score : float
+        Greater is better; the average over outputs, minus infinity after a divergence.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
+    >>> from skbayesnn import SparseBayesNARXRegressor
+    >>> from skbayesnn.metrics import simulation_scorer
+    >>> search = GridSearchCV(
+    ...     SparseBayesNARXRegressor(),
+    ...     {"reg_lambda": [1.0, 4.0]},
+    ...     scoring=simulation_scorer,
+    ...     cv=TimeSeriesSplit(3),
+    ... )
+    """
+    n_init = _max_lag(estimator)
+    y = np.asarray(y, dtype=np.float64)
+    predicted = _predict_silently(estimator, X, y_init=y[:n_init])
+    return -float(np.mean(simulation_rmse(y, predicted, n_initialization=n_init)))
+
+
+def one_step_scorer(estimator, X, y):
+    """Coefficient of determination one step ahead, for model selection.
+
+    Starts from the first ``max_lag_`` measured outputs and scores the rest.
+
+    Parameters
+    ----------
+    estimator : SparseBayesNARXRegressor or Pipeline that ends in one
+        A fitted model.
+    X : array-like of shape (n_samples, n_inputs)
+        Inputs of one record.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Measured outputs, NaN where missing.
+
+    Returns
+    -------
+    score : float
+        Greater is better, 1 is perfect.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score, TimeSeriesSplit
+    >>> from skbayesnn import SparseBayesNARXRegressor
+    >>> from skbayesnn.datasets import make_cascaded_tanks
+    >>> from skbayesnn.metrics import one_step_scorer
+    >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
+    >>> model = SparseBayesNARXRegressor(hidden_layer_sizes=(), random_state=0)
+    >>> scores = cross_val_score(
+    ...     model, u, y, scoring=one_step_scorer, cv=TimeSeriesSplit(3)
+    ... )
+    >>> bool((scores > 0.9).all())
+    True
+    """
+    n_init = _max_lag(estimator)
+    predicted = _predict_silently(estimator, X, y=y)
+    y = np.asarray(y, dtype=np.float64).reshape(len(predicted), -1)
+    predicted = np.reshape(predicted, y.shape)
+    rows = np.isfinite(predicted).all(axis=1) & np.isfinite(y).all(axis=1)
+    rows[:n_init] = False
+    return r2_score(y[rows], predicted[rows])

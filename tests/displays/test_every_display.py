@@ -1,0 +1,86 @@
+"""What holds for every display: given axes, one figure, fitted estimators."""
+
+import builtins
+
+import pytest
+from display_models import U, Y
+from sklearn.exceptions import NotFittedError
+
+from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn.displays import (
+    ConvergenceDisplay,
+    LagRelevanceDisplay,
+    ResidualAnalysisDisplay,
+    SimulationDisplay,
+    SparsityDisplay,
+)
+
+plt = pytest.importorskip("matplotlib.pyplot")
+
+MAKERS = {
+    "simulation": lambda m, ax: SimulationDisplay.from_estimator(m, U, Y, ax=ax),
+    "sparsity": lambda m, ax: SparsityDisplay.from_estimator(m, ax=ax),
+    "lags": lambda m, ax: LagRelevanceDisplay.from_estimator(m, ax=ax),
+    "residuals": lambda m, ax: ResidualAnalysisDisplay.from_estimator(m, U, Y, ax=ax),
+    "convergence": lambda m, ax: ConvergenceDisplay.from_estimator(m, ax=ax),
+}
+every_display = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+
+
+@every_display
+def test_given_axes(double, make):
+    n_panels = make(double, None).axes_.size
+    figure, axes = plt.subplots(1, 2, figsize=(14, 8))
+    inside = make(double, axes[1])
+    assert inside.figure_ is figure and inside.ax_ is inside.axes_.flat[0]
+    assert all(panel.figure is figure for panel in filter(None, inside.axes_.flat))
+    assert axes[0].axison
+    # the signals of the lags stand side by side in it, the other displays divide it
+    divided = not isinstance(inside, LagRelevanceDisplay)
+    assert axes[1].axison != divided
+    figure, axes = plt.subplots(n_panels, 1)
+    into = make(double, axes)
+    assert into.figure_ is figure
+    assert list(into.axes_.flat) == list(axes)
+    figure.canvas.draw()
+    wrong = plt.figure().subplots(n_panels + 1, 1)
+    with pytest.raises(ValueError, match=f"hold {n_panels} of them"):
+        make(double, wrong)
+    alone = plt.figure().add_axes((0.1, 0.1, 0.8, 0.8))
+    if divided:
+        with pytest.raises(ValueError, match="ax must be part of a grid"):
+            make(double, alone)
+    else:
+        assert make(double, alone).ax_ is alone
+
+
+@every_display
+def test_one_figure_a_display(double, make):
+    display = make(double, None)
+    assert plt.get_fignums() == [display.figure_.number]
+    display.figure_.canvas.draw()
+
+
+@every_display
+def test_an_estimator_has_to_be_fitted(make):
+    with pytest.raises(NotFittedError):
+        make(SparseBayesNARXRegressor(), None)
+
+
+@every_display
+def test_missing_matplotlib_is_named(double, make, monkeypatch):
+    actual = builtins.__import__
+
+    def without(name, *arguments, **keywords):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError("No module named 'matplotlib'")
+        return actual(name, *arguments, **keywords)
+
+    display = make(double, None)
+    monkeypatch.setattr(builtins, "__import__", without)
+    name = type(display).__name__
+    message = r" requires matplotlib: pip install skbayesnn\[plot\]"
+    with pytest.raises(ImportError, match=f"{name}.from_estimator{message}"):
+        make(double, None)
+    with pytest.raises(ImportError, match=f"{name}.plot{message}"):
+        display.plot()

@@ -1,0 +1,109 @@
+"""Checks of data: what passes unchanged, and the messages about what does not."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skbayesnn import _validation as checks
+
+
+def test_columns():
+    y = [1.0, np.nan, 3.0]
+    assert checks.as_columns(y, "y").shape == (3, 1)
+    assert checks.as_columns(np.ones((3, 2)), "y").shape == (3, 2)
+    with pytest.raises(ValueError, match="my_y contains infinity"):
+        checks.as_columns([1.0, np.inf], "my_y")
+    assert checks.as_columns([1.0, np.inf], "y", allow_inf=True)[1, 0] == np.inf
+
+
+@pytest.mark.parametrize("n_initialization", [-1, 5, 6])
+def test_an_initialization_leaves_rows(n_initialization):
+    checks.check_initialization(0, 5)
+    checks.check_initialization(4, 5)
+    with pytest.raises(ValueError, match=f"number of rows, 5; got {n_initialization}"):
+        checks.check_initialization(n_initialization, 5)
+
+
+def test_numbers_of_rows_and_of_outputs():
+    checks.check_lengths(np.ones(3), np.ones(3), "a", "b")
+    checks.check_n_outputs(np.ones((3, 2)), np.ones((4, 2)), "a", "b")
+    with pytest.raises(ValueError, match="a and b must have as many rows.*3 and 4"):
+        checks.check_lengths(np.ones(3), np.ones(4), "a", "b")
+    with pytest.raises(ValueError, match="a and b must have as many outputs.*2 and 1"):
+        checks.check_n_outputs(np.ones((3, 2)), np.ones((3, 1)), "a", "b")
+
+
+def test_magnitudes_and_spreads_can_be_squared():
+    checks.check_magnitude(np.array([np.nan, -checks.MAX_MAGNITUDE]), "X")
+    with pytest.raises(ValueError, match="X contains a value too large.*1e\\+101"):
+        checks.check_magnitude(np.array([np.nan, -1e101]), "X")
+    checks.check_spread(np.array([1.0, checks.MIN_SPREAD]), "y")
+    with pytest.raises(ValueError, match="y varies too little.*column 1"):
+        checks.check_spread(np.array([1.0, 1e-151]), "y")
+
+
+def test_every_column_has_a_value():
+    array = np.array([[1.0, np.nan], [np.nan, np.nan]])
+    checks.check_any_value(array[:, :1], "X")
+    with pytest.raises(ValueError, match=r"columns \[1\] are all NaN"):
+        checks.check_any_value(array, "X")
+
+
+def test_sessions():
+    assert checks.check_sessions(None, 3) is None
+    ids = checks.check_sessions(["a", "b", "b"], 3)
+    np.testing.assert_array_equal(ids, ["a", "b", "b"])
+    for wrong in (["a"], [["a", "b", "c"]]):
+        with pytest.raises(ValueError, match=r"sessions must hold.*\(3,\)"):
+            checks.check_sessions(wrong, 3)
+
+
+@pytest.mark.parametrize(
+    ("sessions", "starts"),
+    [
+        (None, [0, 5]),
+        ([0, 0, 0, 0, 0], [0, 5]),
+        ([0, 0, 1, 1, 1], [0, 2, 5]),
+        # an id that comes back starts another session
+        ([0, 1, 0, 0, 1], [0, 1, 2, 4, 5]),
+    ],
+)
+def test_session_starts(sessions, starts):
+    ids = None if sessions is None else np.array(sessions)
+    np.testing.assert_array_equal(checks.session_starts(ids, 5), starts)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, "2", None])
+def test_counts(value):
+    assert checks.check_count(np.int64(3), "n", 1) == 3
+    with pytest.raises(ValueError, match=f"n must be an integer.*1; got {value!r}"):
+        checks.check_count(value, "n", 1)
+
+
+def test_an_owned_array_is_copied_only_if_necessary():
+    array = np.ones((3, 2))
+    assert checks.own(array) is array
+    array.flags.writeable = False
+    for given in (array, np.asfortranarray(np.ones((3, 2)))):
+        owned = checks.own(given)
+        assert not np.shares_memory(owned, given)
+        assert owned.flags.c_contiguous and owned.flags.writeable
+
+
+def test_a_sparse_matrix_holds_each_place_once():
+    twice = sparse.csr_array((np.ones(2), np.array([1, 1]), np.array([0, 2])), (1, 3))
+    X = checks.check_sparse(twice)
+    np.testing.assert_array_equal(X.toarray(), [[0.0, 2.0, 0.0]])
+    assert X.nnz == 1 and twice.nnz == 2
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.coo_array])
+def test_a_sparse_matrix_with_an_index_outside_is_refused(kind):
+    X = kind(np.eye(3))
+    checks.check_sparse(X)
+    if X.format == "coo":
+        X.coords[0][1] = 7
+    else:
+        X.indices[1] = 7
+    with pytest.raises(ValueError, match="X must be a valid sparse matrix"):
+        checks.check_sparse(X)
