@@ -5,7 +5,8 @@ import tomllib
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[1]
-project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+metadata = (root / "pyproject.toml").read_text(encoding="utf-8")
+project = tomllib.loads(metadata)["project"]
 requirements = list(project["dependencies"])
 for extra in project["optional-dependencies"].values():
     requirements += extra
