@@ -57,13 +57,13 @@ def main():
             "matplotlib is missing: pip install skbayesnn[plot]"
         ) from error
     if arguments.mnist:
-        images, reg_lambda = load_mnist(arguments.data_home), 0.1
+        images, unit_penalty = load_mnist(arguments.data_home), 0.1
         betas = 10_000
     else:
         # small images: a unit of the same norm gains less
-        images, reg_lambda = load_small_digits(), 0.003
+        images, unit_penalty = load_small_digits(), 0.003
         betas = 2000
-    model = FrankWolfeRBM(reg_lambda=reg_lambda, warm_start=True, random_state=0)
+    model = FrankWolfeRBM(unit_penalty=unit_penalty, warm_start=True, random_state=0)
     path = grow(model, images, [1, 2, 5, 10, 20, 35, 50, 75, 100], betas)
     drawn = model.sample(48, random_state=1)
     draw(model, images, path, drawn).savefig(arguments.output, dpi=90)
@@ -188,9 +188,9 @@ def independent_pixels(images):
 
 
 def draw_gain(axes, model):
-    added = model.path_["change"] == 1
+    added = model.history_["change"] == 1
     axes.semilogy(
-        model.path_["n_components"][added], model.path_["gain"][added], ".", color="C2"
+        model.history_["n_components"][added], model.history_["gain"][added], ".", color="C2"
     )
     axes.set_ylabel("Gain when it entered\n(nats an image)")
     axes.set_xlabel("Hidden units")

@@ -272,7 +272,7 @@ for alpha in ["learn", 2.5, 2]:
     frank_wolfe(alpha=alpha)
     frank_wolfe(read_only(np.asfortranarray(V)), alpha=alpha)
     frank_wolfe(sp.csr_array(V.astype(np.float64)), alpha=alpha)
-frank_wolfe(objective="linearized", reg_lambda=1)
+frank_wolfe(objective="linearized", unit_penalty=1)
 frank_wolfe(radius=2.0, away_steps=True, n_corrective_steps=0)
 frank_wolfe(fine_tune=ContrastiveDivergenceRBM(max_iter=2))
 frank_wolfe(init=ContrastiveDivergenceRBM(2, max_iter=2))

@@ -150,7 +150,7 @@ def step(X, n_units):
         warm_start=True,
         n_iter_no_change=1,
     )
-    return float(rbm.fit(X).path_["seconds"][0])
+    return float(rbm.fit(X).history_["seconds"][0])
 
 
 OPERATIONS = {EPOCH: epoch, TEMPERATURE: temperature, STEP: step}
@@ -217,7 +217,7 @@ def grow(X, **parameters):
     """Seconds of a step, and of all that stands around the steps."""
     start = time.perf_counter()
     rbm = FrankWolfeRBM(GROWN_UNITS, random_state=0, **parameters).fit(X)
-    whole, path = time.perf_counter() - start, rbm.path_
+    whole, path = time.perf_counter() - start, rbm.history_
     return {
         "seconds": float(path["seconds"][-1] / len(path["seconds"])),
         "around": float(whole - path["seconds"][-1]),

@@ -69,7 +69,7 @@ def mean_log_likelihood(model, X, log_partition):
 
 def count_epochs(model):
     tuner = getattr(model, "fine_tune_", model)
-    return None if hasattr(tuner, "path_") else int(tuner.n_iter_)
+    return None if hasattr(tuner, "alpha_") else int(tuner.n_iter_)
 
 
 def evaluate(name, settings, method, size, seed, folder, kind):
@@ -96,8 +96,8 @@ def stopped_size(name, settings, folder):
     gaps, n_units = [], []
     for size in models.SIZES:
         model, _ = models.fit(name, settings, models.GROWN, size, 0, folder)
-        gaps.extend(model.path_["gap"])
-        n_units.extend(model.path_["n_components"])
+        gaps.extend(model.history_["gap"])
+        n_units.extend(model.history_["n_components"])
     risen = gaps - np.minimum.accumulate(gaps) > settings["max_gap"]
     return int(n_units[np.argmax(risen)] if risen.any() else n_units[-1])
 

@@ -1,43 +1,32 @@
 """The RBM that finds its own size: Frank-Wolfe adds one hidden unit a step."""
 
-import time
 from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from .._fitting import FitInterrupted, restore_on_failure
-from .._persistence import Progress
-from .._random import Stream, derived_seed, draw_seed
-from .._sklearn import HasMethods, Interval, StrOptions, fit_context
+from .._random import Stream, derived_seed
+from .._sklearn import HasMethods, Interval, StrOptions, fit_context, with_callbacks
 from .._warnings import warn_caller
 from . import model as solver
-from .contrastive_divergence import (
-    ContrastiveDivergenceRBM,
-    divergence,
-    mean_log_probability,
-    model_of_init,
-    monitored_rows,
-    risen,
-    start_job,
+from .contrastive_divergence import ContrastiveDivergenceRBM
+from .inference import RBM_CONSTRAINTS, BaseRBM
+from .learning import growth
+from .training import epochs, growing
+from .training.job import (
+    Callbacks,
+    Start,
+    computing,
+    open_job,
+    open_partial_job,
+    split_rows,
 )
-from .inference import (
-    RBM_CONSTRAINTS,
-    BaseRBM,
-    Job,
-    Seen,
-    append_record,
-    format_duration,
-    time_of_growth,
-)
-from .learning import contrastive, growth
-from .training.rows import check_rows, result_dtype
-
-# Rows whose mean free energy is recorded after each unit.
-_MONITORED_ROWS = 1000
+from .training.result import Seen, Training, model_attributes, store
+from .training.start import model_of_init, start_training
+from .visible import BINARY
 
 
 class FrankWolfeRBM(BaseRBM):
@@ -63,9 +52,8 @@ class FrankWolfeRBM(BaseRBM):
         linearisation (9), which overstates it. With "likelihood", the unit is checked
         on held-out chains and rows, enters with the share (1, 1/2, .. 1/16) that gains
         most there, or not at all.
-    reg_lambda : float, default=0.1
-        Strength of the penalty ``reg_lambda / 2`` times the squared norm of the unit's
-        weights, its bias included, on that gain.
+    unit_penalty : float, default=0.1
+        Strength λ of the penalty λ/2 |w, b|² on the gain of a new unit.
     radius : float or None, default=None
         Search the ball of this radius, beside the penalty.
     alpha : "count", "learn" or float, default="count"
@@ -173,7 +161,7 @@ class FrankWolfeRBM(BaseRBM):
         Number of units.
     n_iter_ : int
         Frank-Wolfe steps done.
-    path_ : dict of ndarray, one entry a step
+    history_ : dict of ndarray, one entry per step
         ``n_components`` after it; ``change`` (units added; -1: one removed; 0:
         none found); ``gain`` of the unit on held-out chains (nats a sample), its
         ``norm``, the ``effective_sample_size`` of those chains after reweighting to
@@ -181,8 +169,6 @@ class FrankWolfeRBM(BaseRBM):
         (nats); ``acceptance`` of the chains; mean ``free_energy`` of training rows
         and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
         ``seconds`` since the start.
-    history_ : dict of ndarray
-        The same as ``path_``.
     fine_tune_ : ContrastiveDivergenceRBM
         The fitted fine-tuner, if there is one.
     n_features_in_ : int
@@ -224,7 +210,7 @@ class FrankWolfeRBM(BaseRBM):
         **RBM_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "objective": [StrOptions({"likelihood", "linearized"})],
-        "reg_lambda": [Interval(Real, 0, None, closed="left")],
+        "unit_penalty": [Interval(Real, 0, None, closed="left")],
         "radius": [Interval(Real, 0, None, closed="neither"), None],
         "alpha": [
             StrOptions({"count", "learn"}),
@@ -253,7 +239,7 @@ class FrankWolfeRBM(BaseRBM):
         n_components=100,
         *,
         objective="likelihood",
-        reg_lambda=0.1,
+        unit_penalty=0.1,
         radius=None,
         alpha="count",
         away_steps=False,
@@ -284,7 +270,7 @@ class FrankWolfeRBM(BaseRBM):
     ):
         self.n_components = n_components
         self.objective = objective
-        self.reg_lambda = reg_lambda
+        self.unit_penalty = unit_penalty
         self.radius = radius
         self.alpha = alpha
         self.away_steps = away_steps
@@ -327,7 +313,7 @@ class FrankWolfeRBM(BaseRBM):
             Ignored, but for callbacks.
         X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
                 default=None
-            Validation data for the gap in ``path_``, and for early stopping in place
+            Validation data for the gap in ``history_``, and for early stopping in place
             of held-out rows.
 
         Returns
@@ -345,27 +331,28 @@ class FrankWolfeRBM(BaseRBM):
         OSError
             For a checkpoint that cannot be written.
         """
-        goes_on = self.warm_start and hasattr(self, "components_")
+        resumes = self.warm_start and hasattr(self, "components_")
         if self.fine_tune is not None:
-            self._check_tuner()
-        job = start_job(self, X, y, X_val, goes_on)
-        if goes_on:
-            start = partial(self._last_state, job.train)
-        else:
-            start = partial(self._start, job.train, job.seed)
-            self.history_, self.n_iter_ = {}, 0
-        n_stages = 1 if self.fine_tune is None else 2
-        fit_task = self._init_callback_context(max_subtasks=n_stages)
-        self._begin_task(fit_task, job)
-        stop, interrupted = self._grow(job, start, fit_task)
-        if interrupted:
+            _check_tuner(self.fine_tune)
+        job = open_job(self, X, X_val, resumes)
+        attributes = partial(
+            self._fitted_attributes, Seen.of(job.train), job.dtype, job.seed
+        )
+        job = job._replace(callbacks=Callbacks(self, X, y, attributes))
+        fit_task = job.callbacks.begin_fit(1 if self.fine_tune is None else 2)
+        start, settings = self._start(job, resumes), growing.settings_of(self)
+        grown = growing.grow(settings, job, start, fit_task)
+        store(self, grown, attributes(grown.state.average))
+        _warn_if_empty(grown.state.rbm)
+        if grown.interrupted:
             raise FitInterrupted
-        # or a callback has ended this fit in an earlier call
-        stop = stop or job.checkpoint.ends_with("growth")
-        if self.fine_tune is not None and not stop:
-            self._tune(job, fit_task)
+        if self.fine_tune is not None and not grown.stopped:
+            tuner, tuned = self._fine_tune(X, y, job, grown, fit_task)
+            self.fine_tune_ = tuner
+            store(self, tuned, attributes(tuned.state.average))
+            grown = tuned
         job.checkpoint.finish()
-        self._end_task(fit_task, job, self._training.average)
+        job.callbacks.end(fit_task, grown.state.average)
         return self
 
     @restore_on_failure
@@ -387,250 +374,128 @@ class FrankWolfeRBM(BaseRBM):
         self : FrankWolfeRBM
             The estimator.
         """
-        goes_on = hasattr(self, "components_")
-        rows = check_rows(self, X, reset=not goes_on)
-        if goes_on:
-            seed, dtype, seen = self._seed, self.components_.dtype, self._seen
-            state = self._last_state(rows)
-        else:
-            seed, dtype = draw_seed(self.random_state), result_dtype(rows.X)
-            state = self._start(rows, seed)
-            seen = Seen(np.zeros(rows.n_features), 0)
-            self.history_, self.n_iter_ = {}, 0
-        seen = seen.add(rows)
-        state = state._replace(visible_offset=seen.rates.astype(np.float32))
-        # the corrective steps follow, as one pass through the rows
-        settings = self._settings()._replace(n_corrective_steps=0)
-        if len(state.rbm.weights) < self.n_components:
-            job = Job(X, y, rows, None, dtype, seed, None)
-            began = time.perf_counter()
-            state = self._record_step(settings, state, job, rows, began)
-            if self.verbose:
-                self._print_step(len(self.history_["seconds"]) - 1)
-        if self.n_corrective_steps and len(state.rbm.weights):
-            order = np.random.default_rng((seed, self.n_iter_)).permutation(len(rows))
-            batches = np.array_split(order, -(-len(rows) // self.batch_size))
-            state = self._guarded(growth.correct, settings, state, rows, batches, seed)
-        self.n_iter_ = max(1, self.n_iter_)
-        self._finish(state, seen, dtype, seed)
+        resumes = hasattr(self, "components_")
+        job = open_partial_job(self, X, resumes)
+        seen = self._seen.add(job.train) if resumes else Seen.of(job.train)
+        start, settings = self._start(job, resumes), growing.settings_of(self)
+        training = Training(start.make_state(), start.history, start.n_iter)
+        training = growing.take_partial_step(settings, job, training, seen.rates)
+        rbm = training.state.average
+        store(self, training, self._fitted_attributes(seen, job.dtype, job.seed, rbm))
         return self
 
-    @property
-    def path_(self):
-        """Record of the growth, one entry a step: the same as ``history_``."""
-        check_is_fitted(self)
-        return self.history_
+    def _start(self, job, resumes):
+        """Where growth begins: anew, or where an earlier fit has left it."""
+        if not resumes:
+            return Start(partial(self._first_state, job), {}, 0)
+        return Start(partial(self._last_state, job), self.history_, self.n_iter_)
 
-    def _check_tuner(self):
-        self.fine_tune._validate_params()
-        if self.fine_tune.checkpoint is not None:
-            raise ValueError(
-                "fine_tune must have checkpoint=None: the checkpoint of FrankWolfeRBM "
-                "holds its epochs as well. Set that one instead."
-            )
-
-    def _last_state(self, rows):
-        """Where the growth was left, or a start from a model that came otherwise."""
-        if self._training is not None:
-            return self._training
-        return self._start_from(self._training_rbm(), rows, self._seed)
-
-    def _start(self, rows, seed):
-        """The model to grow from."""
+    def _first_state(self, job):
         if self.init is None:
-            base = solver.log_odds(rows.mean(), len(rows))
+            base = BINARY.natural_parameters(job.train.mean(), len(job.train))
             rbm = solver.independent_units(base)
         else:
-            rbm = model_of_init(self.init, rows)
+            rbm = model_of_init(self.init, job.train)
         if self.alpha == "count" and not solver.is_standard(rbm):
             raise ValueError(
-                "alpha='count' goes on from a standard RBM; init has unit_weights_ "
+                "alpha='count' continues from a standard RBM; init has unit_weights_ "
                 "other than 1. Set alpha='learn' or a number."
             )
-        return self._start_from(rbm, rows, seed)
+        return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
 
-    def _start_from(self, rbm, rows, seed):
-        means = solver.hidden_means(rbm, rows.states(slice(_MONITORED_ROWS)))
-        return growth.init(rbm, self.n_chains, rows.mean(), means.mean(axis=0), seed)
+    def _last_state(self, job):
+        """Of growth here, or that of a model that came otherwise."""
+        if self._training is not None:
+            return self._training
+        rbm = self._training_rbm()
+        return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
 
-    def _settings(self):
-        return growth.Settings(
-            objective=self.objective,
-            reg_lambda=float(self.reg_lambda),
-            radius=self.radius,
-            alpha=self.alpha,
-            away_steps=self.away_steps,
-            units_per_step=self.units_per_step,
-            n_search_rows=self.n_search_rows,
-            max_search_iter=self.max_search_iter,
-            n_gibbs_steps=self.n_gibbs_steps,
-            n_bias_steps=self.n_bias_steps,
-            n_corrective_steps=self.n_corrective_steps,
-            batch_size=self.batch_size,
-            learning_rate=float(self.learning_rate),
-            averaging=float(self.averaging),
-            tol=float(self.tol),
-        )
+    def _fine_tune(self, X, y, job, grown, fit_task):
+        """Train the grown model by a clone of the fine-tuner.
 
-    def _grow(self, job, start, fit_task):
-        """Steps until the model is large enough, or grows no more; store it.
-
-        Returns whether a callback wants no more, and whether Ctrl-C came.
+        Returns the fitted clone, and the growth with the model that it has trained.
         """
-        settings = self._settings()
-        monitored = monitored_rows(job.train, job.seed, _MONITORED_ROWS)
-        n_before = len(self.history_.get("change", ()))
-        first, interrupted = self.n_iter_, False
-        state, _, _, seconds, done = self._go_on(job, "growth", start)
-        largest = len(state.rbm.weights)
-        if largest >= self.n_components and not done:
-            done = True
-            self._save_growth(job, state, seconds, done)
-        began = time.perf_counter() - seconds
-        n_left = 0 if done else self._n_steps(largest)
-        growth_task = fit_task.subcontext("growth", max_subtasks=n_left)
-        self._begin_task(growth_task, job)
-        task = None
-        while not done:
-            # a task ends with a unit more than ever, after however many steps
-            task = task or self._begin_task(growth_task.subcontext("unit"), job)
-            try:
-                state = self._record_step(settings, state, job, monitored, began)
-            except KeyboardInterrupt:
-                if not (self.warm_start and self.n_iter_ > first):
-                    raise
-                interrupted = True
-                break
-            if self.verbose:
-                self._print_step(n_before)
-            done = self._is_grown(first, n_before)
-            if done or len(state.rbm.weights) > largest:
-                largest = len(state.rbm.weights)
-                done = self._end_task(task, job, state.average) or done
-                task = None
-            self._save_growth(job, state, self.history_["seconds"][-1], done)
-        self.n_iter_ = max(1, self.n_iter_)
-        self._finish(state, Seen(job.train.mean(), len(job.train)), job.dtype, job.seed)
-        _check_growth(state.rbm)
-        if interrupted:
-            return True, True
-        return self._end_task(growth_task, job, state.average), False
+        rows = job.train
+        tuner, job = self._make_tuner(job)
 
-    def _n_steps(self, n_units):
-        """Steps to ``n_components``, if each finds what it searches."""
-        return -(-(self.n_components - n_units) // self.units_per_step)
+        def first_state():
+            rbm, chains = grown.state.average, grown.state.chains.states
+            if self.fine_tune_norm is not None:
+                rbm, chains = self._shrink(rbm, rows), None
+            return start_training(rbm, job.train, tuner.batch_size, job.seed, chains)
 
-    def _is_grown(self, first, n_before):
-        """Whether the last step was the last of this growth."""
-        if self.history_["n_components"][-1] >= self.n_components:
-            return True
-        changes = self.history_["change"][n_before:]
-        found = np.flatnonzero(changes)
-        n_in_vain = len(changes) - (found[-1] + 1 if len(found) else 0)
-        if n_in_vain >= self.n_iter_no_change:
-            return True
-        # additions and removals may undo each other for ever
-        if self.n_iter_ - first >= 10 * self.n_components:
-            return True
-        return self.early_stopping and risen(self.history_["gap"], self.max_gap)
-
-    def _save_growth(self, job, state, seconds, done):
-        progress = Progress(state, self.history_, self.n_iter_, float(seconds), done)
-        job.checkpoint.save("growth", progress, done and self.fine_tune is None)
-
-    def _record_step(self, settings, state, job, monitored, began):
-        """A step and its entry in ``path_``."""
-        n_missing = self.n_components - len(state.rbm.weights)
-        settings = settings._replace(units_per_step=min(self.units_per_step, n_missing))
-        state, info = self._guarded(growth.step, settings, state, job.train, job.seed)
-        record = {
-            "n_components": len(state.rbm.weights),
-            **info._asdict(),
-            "free_energy": -mean_log_probability(state.average, monitored),
-        }
-        if job.validation is not None:
-            energy = -mean_log_probability(state.average, job.validation)
-            record["validation_free_energy"] = energy
-            record["gap"] = energy - record["free_energy"]
-        record["seconds"] = time.perf_counter() - began
-        self.history_ = append_record(self.history_, record)
-        self.n_iter_ += 1
-        return state
-
-    def _print_step(self, n_before):
-        last = {name: values[-1] for name, values in self.history_.items()}
-        sizes = self.history_["n_components"][n_before:]
-        left = time_of_growth(
-            self.history_["seconds"][n_before:], sizes, self.n_components - sizes[-1]
-        )
-        print(
-            f"step {self.n_iter_}: {last['n_components']:.0f} of at most "
-            f"{self.n_components} units, gain {last['gain']:.3g}, "
-            f"norm {last['norm']:.3g}, {format_duration(left)} left"
-        )
-
-    def _guarded(self, function, *arguments):
-        try:
-            with self._threads():
-                return function(*arguments)
-        except contrastive.Diverged as error:
-            raise divergence(error, self.learning_rate) from error
-
-    def _tune(self, job, fit_task):
-        """Hand the grown model to a clone of the fine-tuner."""
-        state = self._training
-        rbm, chains = state.average, state.chains.states
-        if self.fine_tune_norm is not None:
-            some, base = job.train.states(slice(_MONITORED_ROWS)), self.base_intercept_
-            with self._threads():
-                rbm = solver.shrink(rbm, self.fine_tune_norm, base, some)
-            chains = None
-        tuner = clone(self.fine_tune).set_params(binarize=self.binarize)
-        if hasattr(self, "feature_names_in_"):
-            tuner.feature_names_in_ = self.feature_names_in_
-        # its steps count from one, as those of the growth did
-        seed = int(derived_seed(job.seed, Stream.FINE_TUNING, dtype=np.uint32))
+        start = Start(first_state, {}, 0)
         task = fit_task.subcontext("fine-tuning")
         try:
             with task.propagate_callback_context(tuner):
-                self._begin_task(task, job)
-                tuner._tune(rbm, chains, job._replace(seed=seed))
-                self._end_task(task, job, tuner._training_rbm())
+                job.callbacks.begin(task)
+                _train_tuner(tuner, X, y, job, start)
+                rbm = tuner._training_rbm()
+                job.callbacks.end(task, rbm)
         except KeyboardInterrupt:
             if not self.warm_start:
                 raise
             # the grown model is stored, and is kept
             raise FitInterrupted from None
-        self.fine_tune_ = tuner
-        # growing on by warm_start starts from the tuned model
-        rbm = tuner._training_rbm()
-        state = state._replace(rbm=rbm, average=rbm)
-        self._finish(state, self._seen, job.dtype, job.seed)
+        # growth that is resumed by warm_start starts from the tuned model
+        state = grown.state._replace(rbm=rbm, average=rbm)
+        return tuner, grown._replace(state=state)
 
-    def _finish(self, state, seen, dtype, seed):
-        """Store the model, and where its growth was left."""
-        self._store(_with_a_unit(state.average), seen, dtype, seed)
-        self._training = state
+    def _make_tuner(self, job):
+        """A clone of the fine-tuner, and its job."""
+        tuner = clone(self.fine_tune).set_params(binarize=self.binarize)
+        tuner.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            tuner.feature_names_in_ = self.feature_names_in_
+        # its steps count from one, as those of the growth did
+        seed = int(derived_seed(job.seed, Stream.FINE_TUNING, dtype=np.uint32))
+        job = job._replace(seed=seed)
+        if job.validation is None:
+            train, validation = split_rows(tuner, job.train, None, seed)
+            job = job._replace(train=train, validation=validation)
+        return tuner, job
 
-    def _end_task(self, context, job, rbm):
-        return super()._end_task(context, job, _with_a_unit(rbm))
+    def _shrink(self, rbm, rows):
+        """The model with small weights, to be trained anew in their directions."""
+        base = BINARY.natural_parameters(rows.mean(), len(rows))
+        some = rows.states(slice(growing.MONITORED_ROWS))
+        with computing(self.n_jobs, self.learning_rate):
+            return solver.shrink(rbm, self.fine_tune_norm, base, some)
 
-    def _attributes(self, rbm, seen, dtype, seed):
-        attributes = super()._attributes(rbm, seen, dtype, seed)
+    def _fitted_attributes(self, seen, dtype, seed, rbm):
+        # an estimator without units would have no features
+        rbm = rbm if len(rbm.weights) else growth.idle_unit(rbm)
+        attributes = super()._fitted_attributes(seen, dtype, seed, rbm)
         return {**attributes, "alpha_": float(attributes["unit_weights_"].sum())}
 
 
-def _check_growth(rbm):
+def _check_tuner(tuner):
+    tuner._validate_params()
+    if tuner.checkpoint is not None:
+        raise ValueError(
+            "fine_tune must have checkpoint=None: the checkpoint of FrankWolfeRBM "
+            "holds its epochs as well. Set that one instead."
+        )
+
+
+@with_callbacks
+def _train_tuner(tuner, X, y, job, start):
+    """Fit an estimator of contrastive divergence from a given start."""
+    attributes = partial(model_attributes, Seen.of(job.train), job.dtype, job.seed)
+    job = job._replace(callbacks=Callbacks(tuner, X, y, attributes))
+    settings = epochs.settings_of(tuner)
+    training = epochs.train(settings, job, start, stage="fine_tune")
+    if training.interrupted:
+        raise FitInterrupted
+    store(tuner, training, attributes(epochs.model(settings, training)))
+
+
+def _warn_if_empty(rbm):
     """Warn of a model without units."""
     if not len(rbm.weights):
         warn_caller(
             "No hidden unit gained anything: the model is that of independent "
-            "features, with one idle unit. Change reg_lambda, or increase n_chains "
+            "features, with one idle unit. Change unit_penalty, or increase n_chains "
             "and n_search_rows.",
             ConvergenceWarning,
         )
-
-
-def _with_a_unit(rbm):
-    """An estimator without units would have no features."""
-    return rbm if len(rbm.weights) else growth.idle_unit(rbm)

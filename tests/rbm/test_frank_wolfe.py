@@ -45,7 +45,7 @@ def growing(n_components=4, **parameters):
     """Cheap, and sure to grow: the linearised objective takes what it finds."""
     defaults = dict(
         objective="linearized",
-        reg_lambda=0.1,
+        unit_penalty=0.1,
         n_chains=200,
         n_corrective_steps=10,
         learning_rate=0.1,
@@ -57,7 +57,7 @@ def careful(n_components=4, **parameters):
     """As is: units are checked on held-out chains, of which it takes many."""
     defaults = dict(
         objective="likelihood",
-        reg_lambda=0.1,
+        unit_penalty=0.1,
         n_chains=1000,
         n_corrective_steps=50,
         learning_rate=0.1,
@@ -119,8 +119,8 @@ PATH = {
 def test_grows_and_tells_how(objective):
     X = digits()
     model = careful(6, objective=objective, n_iter_no_change=20).fit(X)
-    path = model.path_
-    assert set(path) == PATH and model.history_ is path
+    path = model.history_
+    assert set(path) == PATH
     assert {len(values) for values in path.values()} == {model.n_iter_}
     assert model.n_components_ == path["n_components"][-1] == 6
     assert model.n_components_ == len(model.components_)
@@ -155,8 +155,8 @@ def test_units_keep_the_order_in_which_they_came():
         shorter = growing(k, n_corrective_steps=0).fit(X)
         assert_array_equal(shorter.components_, longer.components_[:k])
         assert_array_equal(shorter.intercept_hidden_, longer.intercept_hidden_[:k])
-        assert_same_path(shorter.path_, longer.path_, k)
-    assert_allclose(longer.path_["norm"], norms_of(longer), rtol=1e-5)
+        assert_same_path(shorter.history_, longer.history_, k)
+    assert_allclose(longer.history_["norm"], norms_of(longer), rtol=1e-5)
 
 
 def test_corrective_steps_move_all_units():
@@ -173,19 +173,19 @@ def test_corrective_steps_move_all_units():
 def test_penalty_and_radius():
     X = digits()
     norms = {
-        strength: growing(3, reg_lambda=strength, n_corrective_steps=0).fit(X)
+        strength: growing(3, unit_penalty=strength, n_corrective_steps=0).fit(X)
         for strength in (0.01, 0.1, 0.5)
     }
     first = [norms_of(model)[0] for model in norms.values()]
     assert first[0] > 1.2 * first[1] > 1.2 * first[2]
-    options = dict(radius=0.7, reg_lambda=0.0, n_corrective_steps=0)
+    options = dict(radius=0.7, unit_penalty=0.0, n_corrective_steps=0)
     inside = careful(3, **options).fit(X)
     assert (norms_of(inside) <= 0.7 * (1 + 1e-5)).all()
     inside = growing(3, **options).fit(X)
     assert (norms_of(inside) <= 0.7 * (1 + 1e-5)).all()
     # the ball is what holds them back
     assert norms_of(inside).max() > 0.6
-    outside = growing(3, reg_lambda=0.1, n_corrective_steps=0).fit(X)
+    outside = growing(3, unit_penalty=0.1, n_corrective_steps=0).fit(X)
     assert norms_of(outside).max() > 0.8
 
 
@@ -193,7 +193,7 @@ def test_penalty_and_radius():
 def test_without_penalty_a_unit_may_grow(objective):
     """Neither penalty nor ball: the search ends after some iterations."""
     X = digits()
-    options = dict(reg_lambda=0.0, n_corrective_steps=0, max_search_iter=10)
+    options = dict(unit_penalty=0.0, n_corrective_steps=0, max_search_iter=10)
     model = careful(3, objective=objective, **options).fit(X)
     assert all(np.isfinite(array).all() for array in arrays_of(model))
 
@@ -202,12 +202,12 @@ def test_stops_where_nothing_is_gained():
     """Independent features leave nothing to learn."""
     X = np.random.default_rng(0).random((1000, 8)) < np.linspace(0.2, 0.8, 8)
     model = careful(10, tol=0.1, n_iter_no_change=3)
-    with pytest.warns(ConvergenceWarning, match="one idle unit.*reg_lambda.*n_chains"):
+    with pytest.warns(ConvergenceWarning, match="one idle unit.*unit_penalty.*n_chains"):
         model.fit(X)
     assert model.n_components_ == 1 and model.n_iter_ == 3
     assert not model.components_.any() and not model.intercept_hidden_.any()
-    assert (model.path_["change"] == 0).all()
-    assert (model.path_["n_components"] == 0).all()
+    assert (model.history_["change"] == 0).all()
+    assert (model.history_["n_components"] == 0).all()
     assert model.score(X) == pytest.approx(independent_score(X), abs=0.01)
     assert_allclose(model.transform(X), 0.5)
     assert model.get_feature_names_out().shape == (1,)
@@ -223,7 +223,7 @@ def test_few_units_of_noise():
 
 def test_tolerance_is_of_the_gain():
     X = digits()
-    path = careful(8, tol=0.1, n_iter_no_change=2).fit(X).path_
+    path = careful(8, tol=0.1, n_iter_no_change=2).fit(X).history_
     added = path["change"] == 1
     assert added.any()
     assert (path["gain"][added] > 0.1).all()
@@ -245,21 +245,21 @@ def test_away_steps_take_units_out(seed):
     init.n_features_in_ = 6
     options = dict(
         init=FrozenEstimator(init),
-        reg_lambda=2.0,
+        unit_penalty=2.0,
         n_corrective_steps=0,
         n_gibbs_steps=20,
         n_iter_no_change=2,
         random_state=seed,
     )
     model = careful(4).set_params(away_steps=True, **options).fit(X)
-    path = model.path_
+    path = model.history_
     assert_array_equal(path["change"][:2], -1)
     assert_array_equal(path["n_components"], 2 + np.cumsum(path["change"]))
     assert (path["gain"][:2] > 0).all()
     # what is left is the base, or little more
     assert model.score(X) > independent_score(X) - 0.01
     without = careful(4).set_params(**options).fit(X)
-    assert (without.path_["change"] >= 0).all()
+    assert (without.history_["change"] >= 0).all()
     assert without.score(X) < model.score(X) - 0.1
 
 
@@ -277,9 +277,9 @@ def test_several_units_in_a_step(objective, alpha):
     X = digits()
     model = careful(7, objective=objective, alpha=alpha, units_per_step=3).fit(X)
     assert model.n_components_ == 7
-    change = model.path_["change"]
+    change = model.history_["change"]
     assert_array_equal(change[change != 0], [3.0, 3.0, 1.0])
-    assert_array_equal(model.path_["n_components"], np.cumsum(change))
+    assert_array_equal(model.history_["n_components"], np.cumsum(change))
     assert model.score(X) > independent_score(X)
     # found on other rows, so they differ
     directions = model.components_ / np.linalg.norm(
@@ -304,7 +304,7 @@ def test_fractional_models(alpha):
         assert model.alpha_ != pytest.approx(3.0, rel=1e-3)
     else:
         assert model.alpha_ == pytest.approx(alpha, rel=1e-6)
-    acceptance = model.path_["acceptance"]
+    acceptance = model.history_["acceptance"]
     assert len(acceptance) == 3
     assert ((acceptance > 0) & (acceptance <= 1)).all()
     # the first step is that of independent features
@@ -354,7 +354,7 @@ def test_init_goes_on_from_a_fitted_model():
     init = BernoulliRBM(3, n_iter=3, random_state=0).fit(X)
     before = init.components_.copy()
     model = growing(5, init=FrozenEstimator(init), n_corrective_steps=0).fit(X)
-    assert_array_equal(model.path_["n_components"], [4, 5])
+    assert_array_equal(model.history_["n_components"], [4, 5])
     assert model.n_components_ == 5 and model.n_iter_ == 2
     assert_array_equal(model.components_[:3], before.astype(np.float32))
     assert_array_equal(
@@ -376,7 +376,7 @@ def test_init_is_fitted_first():
     model = growing(4, init=init, n_corrective_steps=0).fit(X)
     assert not hasattr(init, "components_")
     assert_array_equal(model.components_[:2], clone(init).fit(X).components_)
-    assert_array_equal(model.path_["n_components"], [3, 4])
+    assert_array_equal(model.history_["n_components"], [3, 4])
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_fine_tuning_improves(norm):
     assert tuned.fine_tune_ is not tuner and not hasattr(tuner, "components_")
     assert tuned.fine_tune_.n_iter_ == 40
     assert_same_model(tuned, tuned.fine_tune_)
-    assert_same_path(tuned.path_, plain.path_)
+    assert_same_path(tuned.history_, plain.history_)
     assert not hasattr(plain, "fine_tune_")
     assert tuned.fine_tune_.score(X) == pytest.approx(tuned.score(X), rel=1e-9)
 
@@ -510,13 +510,13 @@ def test_warm_start_with_more_units(alpha):
     shorter = growing(3, alpha=alpha).fit(X)
     longer = growing(5, alpha=alpha).fit(X)
     model = growing(3, alpha=alpha, warm_start=True).fit(X)
-    assert_same_path(model.path_, shorter.path_)
+    assert_same_path(model.history_, shorter.history_)
     model.set_params(n_components=5).fit(X)
     assert model.n_components_ == 5
-    for name in set(shorter.path_) - {"seconds"}:
-        assert_array_equal(model.path_[name][:3], shorter.path_[name])
+    for name in set(shorter.history_) - {"seconds"}:
+        assert_array_equal(model.history_[name][:3], shorter.history_[name])
     # as one longer fit
-    assert_same_path(model.path_, longer.path_)
+    assert_same_path(model.history_, longer.history_)
     assert_same_model(model, longer)
     # nothing to add
     again = pickle.loads(pickle.dumps(model)).fit(X)
@@ -539,7 +539,7 @@ def test_path_keeps_one_entry_a_step():
     X = toy_data()
     model = growing(2, warm_start=True).fit(X)
     model.set_params(n_components=4).fit(X, X_val=X)
-    assert {len(values) for values in model.path_.values()} == {4}
+    assert {len(values) for values in model.history_.values()} == {4}
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
@@ -555,7 +555,7 @@ def test_interrupted_fit(warm_start, monkeypatch):
         return
     expected = growing(3).fit(X)
     assert_same_model(model, expected)
-    assert_same_path(model.path_, expected.path_)
+    assert_same_path(model.history_, expected.history_)
     assert model.transform(X).shape == (300, 3)
     # and goes on from there
     assert_same_model(model.fit(X), growing(5).fit(X))
@@ -606,7 +606,7 @@ def test_partial_fit(n_rows):
     assert model.score(X) > first + 0.3
     if n_rows == len(X):
         assert model.score(X) > independent_score(X) + 0.3
-    assert len(model.path_["n_components"]) == model.n_iter_
+    assert len(model.history_["n_components"]) == model.n_iter_
 
 
 def test_partial_fit_adds_a_unit_a_call():
@@ -628,13 +628,13 @@ def test_early_stopping():
         n_corrective_steps=100, learning_rate=0.3, batch_size=20, max_gap=0.5
     )
     model = growing(60, early_stopping=True, **options)
-    gap = model.fit(X).path_["gap"]
+    gap = model.fit(X).history_["gap"]
     assert 1 < model.n_components_ < 60
     assert gap[-1] > gap.min() + 0.5
     assert (gap[:-1] <= np.minimum.accumulate(gap[:-1]) + 0.5).all()
-    energies = model.path_["validation_free_energy"] - model.path_["free_energy"]
+    energies = model.history_["validation_free_energy"] - model.history_["free_energy"]
     assert_allclose(gap, energies, atol=1e-9)
-    assert set(model.path_) == PATH | {"gap", "validation_free_energy"}
+    assert set(model.history_) == PATH | {"gap", "validation_free_energy"}
     # 6 rows are held out
     counts = naive.logistic(model.base_intercept_) * 55 - 0.5
     assert_allclose(counts, np.round(counts), atol=1e-6)
@@ -650,11 +650,11 @@ def test_validation_data():
     n_units = model.n_components_
     assert 1 < n_units < 60
     energy = model.free_energy(X_val).mean()
-    assert model.path_["validation_free_energy"][-1] == pytest.approx(energy, rel=1e-4)
+    assert model.history_["validation_free_energy"][-1] == pytest.approx(energy, rel=1e-4)
     # without early_stopping it is recorded, and changes nothing
     other = growing(n_units + 1, **options).fit(X, X_val=X_val)
     assert other.n_components_ == n_units + 1
-    assert_array_equal(other.path_["gap"][:-1], model.path_["gap"])
+    assert_array_equal(other.history_["gap"][:-1], model.history_["gap"])
     assert_same_model(other, growing(n_units + 1, **options).fit(X))
 
 
@@ -709,7 +709,7 @@ def test_features_for_a_classifier():
 
 def test_grid_search():
     X = digits(200)
-    grid = {"reg_lambda": [0.05, 0.5], "n_components": [1, 8]}
+    grid = {"unit_penalty": [0.05, 0.5], "n_components": [1, 8]}
     search = GridSearchCV(
         growing(n_corrective_steps=50), grid, cv=2, error_score="raise"
     )

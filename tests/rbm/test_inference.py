@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
-from skbayesnn.rbm.inference import format_duration, time_of_epochs, time_of_growth
+from skbayesnn.rbm.training.history import format_duration, time_of_epochs, time_of_growth
 from skbayesnn.rbm.learning import contrastive, growth
 
 # Of a statistical comparison, in standard errors: a false alarm in 2 million.
@@ -41,7 +41,7 @@ SMALL = {
     FrankWolfeRBM: dict(
         n_components=3,
         objective="linearized",
-        reg_lambda=0.1,
+        unit_penalty=0.1,
         n_chains=100,
         n_corrective_steps=5,
         learning_rate=0.1,
@@ -49,7 +49,7 @@ SMALL = {
 }
 GROWN = dict(
     objective="linearized",
-    reg_lambda=0.1,
+    unit_penalty=0.1,
     n_chains=200,
     n_corrective_steps=100,
     learning_rate=0.3,
@@ -911,7 +911,7 @@ BAD_PARAMETERS = {
     },
     FrankWolfeRBM: {
         "objective": ["exact", None],
-        "reg_lambda": [-0.1, "none"],
+        "unit_penalty": [-0.1, "none"],
         "radius": [0.0, -1.0],
         "alpha": ["sum", 0.0, -1.0, None],
         "away_steps": [None],

@@ -17,20 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import model as solver
 from ..kernels import units as kernels
 from ..kernels.products import transpose
-from ..model import (
-    RBM,
-    Chains,
-    by_feature,
-    draw,
-    gibbs,
-    hidden_means,
-    is_standard,
-    product,
-    sum_states,
-    transposed_product,
-)
+from ..model import RBM, Chains, gibbs, hidden_means, is_standard
+from ..states import by_feature, draw, product, sum_states, transposed_product
 
 # Weights beyond are the sign of a divergence: a unit then is a step function.
 MAX_WEIGHT = 1e3
@@ -89,16 +80,16 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
     Takes over the arrays of ``rbm``. ``chains`` (n_chains, n_features) are visible
     states for the persistent chains: draws from the model, or data.
     """
-    transposed = by_feature(rbm)
+    transposed = by_feature(rbm.weights)
     if is_standard(rbm):
         x = product(chains, transposed)
         chains = draw(x, rbm.hidden, (np.uint64(seed), 0, 0))
-    zeros = RBM(*(np.zeros_like(array) for array in rbm))
+    zeros = solver.zeros_like(rbm)
     return State(
         rbm,
         transposed,
         zeros._replace(weights=np.zeros_like(transposed)),
-        RBM(*(array.copy() for array in rbm)),
+        solver.copy(rbm),
         chains,
         np.asarray(visible_offset, dtype=np.float32),
         np.array(hidden_offset, dtype=np.float32),
@@ -109,10 +100,10 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
 def copy(state):
     """A state whose arrays no later step changes."""
     return state._replace(
-        rbm=RBM(*(array.copy() for array in state.rbm)),
+        rbm=solver.copy(state.rbm),
         transposed=state.transposed.copy(),
-        velocity=RBM(*(array.copy() for array in state.velocity)),
-        average=RBM(*(array.copy() for array in state.average)),
+        velocity=solver.copy(state.velocity),
+        average=solver.copy(state.average),
         hidden_offset=state.hidden_offset.copy(),
     )
 
@@ -181,10 +172,10 @@ def _persistent_sample(settings, state, batch, seed):
     h = state.chains
     number = 2 * settings.n_gibbs_steps * state.step
     for _ in range(settings.n_gibbs_steps - 1):
-        v = draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
+        v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
         h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 1, 0))
         number += 2
-    v = draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
+    v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
     means = np.empty((n_rows + len(v), len(rbm.weights)), dtype=np.float32)
     product(batch, state.transposed, means[:n_rows])
     product(v, state.transposed, means[n_rows:])
@@ -205,10 +196,10 @@ def _sample_from_batch(settings, state, batch, seed):
     number = 2 * settings.n_gibbs_steps * state.step
     kernels.mean_and_sample_units(means[:n_rows], rbm.hidden, seed, number, 0, h)
     for _ in range(settings.n_gibbs_steps - 1):
-        v = draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
+        v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
         h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 2, 0))
         number += 2
-    v = draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
+    v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
     product(v, state.transposed, means[n_rows:])
     kernels.mean_units(means[n_rows:], rbm.hidden)
     return v, means, state.chains

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._random import Stream, derived_seed, generator
 from .. import model as solver
+from ..states import product, sum_states
 from . import contrastive
 from . import unit_search as fw
 
@@ -34,7 +35,7 @@ class Settings(NamedTuple):
     """What stays the same while a model grows."""
 
     objective: str
-    reg_lambda: float
+    unit_penalty: float
     radius: float | None
     alpha: float | str
     away_steps: bool
@@ -145,7 +146,7 @@ def follow(settings, state, rows, seed, rng):
         state = _learn_alpha(settings, state, rows, rng)
     for _ in range(settings.n_bias_steps):
         chains, _ = solver.gibbs(state.rbm, state.chains, 1)
-        means = solver.sum_states(chains.states) / len(chains.states)
+        means = sum_states(chains.states) / len(chains.states)
         slope = state.visible_offset - means
         visible = state.rbm.visible + np.float32(settings.learning_rate) * slope
         # the average follows, as it does a new unit
@@ -196,8 +197,8 @@ def correct(settings, state, rows, batches, seed):
 def _visible_chains(training, seed):
     if not solver.is_standard(training.rbm):
         return training.chains
-    y = solver.product(training.chains, training.rbm.weights)
-    return solver.draw(y, training.rbm.visible, (seed, 0, 0))
+    y = product(training.chains, training.rbm.weights)
+    return training.rbm.units.draw(y, training.rbm.visible, (seed, 0, 0))
 
 
 def _seed_of(seed, number):
@@ -252,7 +253,7 @@ def _objective(settings, state):
     n_after = len(state.rbm.weights) + settings.units_per_step
     return fw.Objective(
         settings.objective,
-        settings.reg_lambda,
+        settings.unit_penalty,
         settings.radius,
         _new_alpha(settings, state) / n_after,
     )

@@ -28,7 +28,8 @@ from scipy.optimize import minimize
 
 from ..kernels import bits
 from ..kernels import units as kernels
-from ..model import BLOCK_ROWS, by_feature, product
+from ..model import BLOCK_ROWS
+from ..states import by_feature, product
 from ..threads import share_out
 
 # Points from which a search may start, and the norm of their weights.
@@ -128,7 +129,7 @@ class Objective(NamedTuple):
 
     kind: str
     """"linearized" or "likelihood\""""
-    reg_lambda: float
+    unit_penalty: float
     radius: float | None
     """radius of the ball |w| <= C; None for the penalty alone"""
     unit_weight: float = 1.0
@@ -226,7 +227,7 @@ def unit_gains(rbm, samples):
 def total_outputs(rbm, rows):
     """Sum of softplus over the units, each with weight 1, (n_rows,) float64."""
     total, ones = np.zeros(len(rows)), np.ones_like(rbm.hidden)
-    transposed = by_feature(rbm)
+    transposed = by_feature(rbm.weights)
     for start in range(0, len(rows), BLOCK_ROWS):
         part = slice(start, start + BLOCK_ROWS)
         x = product(rows.states(part), transposed)
@@ -241,7 +242,7 @@ def mean_state(rows, unit):
 
 def penalty(objective, unit):
     """c lambda / 2 |w, b|^2."""
-    strength = objective.unit_weight * objective.reg_lambda
+    strength = objective.unit_weight * objective.unit_penalty
     square = np.square(unit.weights, dtype=np.float64).sum() + float(unit.bias) ** 2
     return 0.5 * strength * float(square)
 
@@ -250,7 +251,7 @@ def penalties(objective, rbm):
     """The same for each unit of a model, with its own c."""
     squares = np.square(rbm.weights, dtype=np.float64).sum(axis=1)
     squares += np.square(rbm.hidden)
-    return 0.5 * objective.reg_lambda * rbm.unit_weights * squares
+    return 0.5 * objective.unit_penalty * rbm.unit_weights * squares
 
 
 def search(objective, samples, start, max_iter, tol):
@@ -333,7 +334,7 @@ def value_and_gradient(objective, samples, w, shift):
     slope[:-1] = samples.data.weighted_sum(s_data)
     slope[:-1] -= samples.model.weighted_sum(s_model)
     slope[-1] = s_data.sum(dtype=np.float64) - s_model.sum(dtype=np.float64)
-    strength = c * objective.reg_lambda
+    strength = c * objective.unit_penalty
     value -= 0.5 * strength * float(w @ w)
     slope -= strength * w
     return float(value), slope, float(shift_slope)
@@ -363,7 +364,7 @@ def _respond(rows, weights, bias):
 
 def _unit_outputs(rbm, rows):
     """softplus of each unit, (n_units, n_rows) float32."""
-    x = product(rows.states(slice(None)), by_feature(rbm))
+    x = product(rows.states(slice(None)), by_feature(rbm.weights))
     x += rbm.hidden
     x = np.ascontiguousarray(x.T)
     softplus, mean = np.empty((2, x.size), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The log partition function: annealed importance sampling, and enumeration.
+"""The log partition function by annealed importance sampling.
 
 Annealed importance sampling (Salakhutdinov and Murray, 2008) leads chains from
 independent visible units with the biases ``base``, whose partition function is known,
@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import log_expit, logsumexp
+from scipy.special import logsumexp
 
 from ..kernels import units as kernels
-from ..model import RBM, Chains, Clamp, by_feature, gibbs, hold, is_standard, product
+from ..model import RBM, Chains, Clamp, gibbs, is_standard
+from ..states import by_feature, product
 
 # Chains of a block, whatever the number of jobs: products of the same shapes round in
 # the same way, so the split changes no result.
 _BLOCK_CHAINS = 128
-MAX_EXACT_UNITS = 25
 # 500 temperatures uniformly up to 0.5, 4,000 up to 0.9 and 10,000 up to 1.
 PAPER_BETAS = ((500, 0.0, 0.5), (4000, 0.5, 0.9), (10000, 0.9, 1.0))
 # Gibbs steps at the model before a reverse run.
@@ -67,7 +67,7 @@ def make_betas(betas):
 
 def base_log_partition(rbm, base):
     """Log partition function at beta = 0."""
-    visible = -log_expit(-np.asarray(base, dtype=np.float64)).sum()
+    visible = rbm.units.log_partitions(np.asarray(base, dtype=np.float64)).sum()
     units = np.asarray(rbm.unit_weights, dtype=np.float64).sum() * np.log(2.0)
     return float(visible + units)
 
@@ -101,7 +101,7 @@ def ais(rbm, base, betas, n_chains, seed, n_jobs=None, reverse=False):
 def make_path(rbm, base, betas, clamp=None):
     """The path to a model along ``betas``."""
     base = np.asarray(base, dtype=np.float32)
-    return Path(rbm, by_feature(rbm), base, np.asarray(betas), clamp)
+    return Path(rbm, by_feature(rbm.weights), base, np.asarray(betas), clamp)
 
 
 def _blocks(n_chains):
@@ -151,7 +151,7 @@ def _backward(path, states, seed, first_row):
     """Weights of chains that start at the model."""
     chains = Chains(states, np.uint64(seed), 0, first_row)
     chains, _ = gibbs(path.rbm, chains, _REVERSE_BURN_IN)
-    slope = _slope(path, chains.states)
+    slope = path.rbm.units.slope(chains.states, path.base, path.rbm.visible)
     place = seed, chains.step, first_row
     log_weights, _, _ = _anneal(path, chains.states, slope, place)
     return log_weights
@@ -217,14 +217,10 @@ def _fractional_move(path, v, slope, betas, place, log_weights):
 
 def _draw_visible(path, y, beta, place):
     """Visible states at ``beta`` from their inputs, and their slope."""
-    v, slope = np.empty(y.shape, dtype=np.uint8), np.empty(len(y))
-    kernels.anneal_visible(y, path.base, path.rbm.visible, beta, *place, slope, v)
+    units = path.rbm.units
+    v, slope = units.draw_annealed(y, path.base, path.rbm.visible, beta, place)
     # the slope of states with values held is not needed
-    return (v if path.clamp is None else hold(v, path.clamp)), slope
-
-
-def _slope(path, v):
-    return v.astype(np.float64) @ (path.rbm.visible - path.base)
+    return (v if path.clamp is None else units.hold(v, path.clamp)), slope
 
 
 def _resample(log_weights, states, seed):
@@ -235,41 +231,3 @@ def _resample(log_weights, states, seed):
     edges = np.cumsum(weights / weights.sum())
     edges[-1] = 1.0
     return states[np.searchsorted(edges, u)]
-
-
-def exact_log_partition(rbm):
-    """Sum over all states of the smaller side, in float64.
-
-    Only the visible side can be summed over when units have weights other than 1.
-    """
-    weights, hidden, visible, unit_weights = (
-        np.asarray(array, dtype=np.float64) for array in rbm
-    )
-    n_units, n_features = weights.shape
-    if is_standard(rbm) and n_units < n_features:
-        outer, inner, matrix, ones = hidden, visible, weights, np.ones(n_features)
-    else:
-        outer, inner, matrix, ones = visible, hidden, weights.T, unit_weights
-    n_low = min(len(outer), 12)
-    low = all_states(n_low)
-    low_inputs = low @ matrix[:n_low] + inner
-    low_energy = low @ outer[:n_low]
-    parts = []
-    for number in range(2 ** (len(outer) - n_low)):
-        high = (number >> np.arange(len(outer) - n_low)) & 1
-        x = low_inputs + high @ matrix[n_low:]
-        total = -log_expit(-x) @ ones + low_energy + high @ outer[n_low:]
-        parts.append(logsumexp(total))
-    return float(logsumexp(parts))
-
-
-def exact_size(rbm):
-    """Units of the side that `exact_log_partition` sums over."""
-    n_units, n_features = rbm.weights.shape
-    return min(n_units, n_features) if is_standard(rbm) else n_features
-
-
-def all_states(n_units):
-    """(2**n_units, n_units), float64."""
-    numbers = np.arange(2**n_units)[:, None]
-    return ((numbers >> np.arange(n_units)) & 1).astype(np.float64)

@@ -8,7 +8,8 @@ from sklearn.exceptions import DataConversionWarning
 
 from ..._validation import check_sparse, validate_data
 from ..._warnings import warn_caller
-from ..model import BLOCK_ROWS, sum_states
+from ..model import BLOCK_ROWS
+from ..states import sum_states
 
 
 class Rows:

@@ -96,9 +96,9 @@ def check_mean(values, expected):
 def test_exact_log_partition(n_units, n_features, fractional):
     rbm, model = random_model(n_units, n_features, fractional=fractional)
     expected = naive.rbm_log_partition(model)
-    assert_allclose(annealing.exact_log_partition(rbm), expected, rtol=1e-12)
+    assert_allclose(exact.log_partition(rbm), expected, rtol=1e-12)
     side = n_features if fractional and n_units else min(n_units, n_features)
-    assert annealing.exact_size(rbm) == side
+    assert exact.size(rbm) == side
 
 
 def test_references_agree_with_the_joint_distribution():
@@ -211,8 +211,8 @@ def test_base_log_partition(n_units):
 
 
 def test_log_odds():
-    assert_allclose(solver.log_odds([0.5], 10), [0.0], atol=1e-15)
-    rates = naive.logistic(solver.log_odds([0.0, 0.25, 1.0], 8))
+    assert_allclose(BINARY.natural_parameters([0.5], 10), [0.0], atol=1e-15)
+    rates = naive.logistic(BINARY.natural_parameters([0.0, 0.25, 1.0], 8))
     assert_allclose(rates, [0.5 / 9, 2.5 / 9, 8.5 / 9], rtol=1e-12)
 
 
@@ -353,18 +353,18 @@ def test_products_of_states_and_of_probabilities(dtype):
     rng = np.random.default_rng(0)
     values = rng.normal(size=(9, 4)).astype(np.float32)
     others = rng.normal(size=(30, 4)).astype(np.float32)
-    result = solver.product(V, values)
+    result = products.product(V, values)
     assert result.dtype == np.float32
     assert_allclose(result, V.astype(float) @ values, atol=2e-6)
     # into a part of another array
     whole = np.zeros((40, 4), dtype=np.float32)
-    assert_array_equal(solver.product(V, values, whole[5:35]), result)
+    assert_array_equal(products.product(V, values, whole[5:35]), result)
     assert_array_equal(whole[5:35], result)
     assert not whole[:5].any() and not whole[35:].any()
-    result = solver.transposed_product(V, others)
+    result = products.transposed_product(V, others)
     assert result.dtype == np.float32 and result.flags.c_contiguous
     assert_allclose(result, V.T.astype(float) @ others, atol=1e-5)
-    result = solver.sum_states(V)
+    result = products.sum_states(V)
     assert result.dtype == np.float32
     assert_allclose(result, V.astype(float).sum(axis=0), rtol=1e-6)
 
@@ -660,7 +660,7 @@ def test_other_temperatures():
 def base_of(rbm, model):
     """Log odds of the model's own rates."""
     V, p = naive.rbm_distribution(model)
-    return solver.log_odds(p @ V, 1000)
+    return BINARY.natural_parameters(p @ V, 1000)
 
 
 def random_small_model(number):
@@ -879,8 +879,8 @@ def test_annealed_chains_with_a_clamp_for_each(fractional):
 KINDS = ["linearized", "likelihood"]
 
 
-def objective_of(kind, unit_weight=1.0, reg_lambda=0.1, radius=None):
-    return fw.Objective(kind, reg_lambda, radius, unit_weight)
+def objective_of(kind, unit_weight=1.0, unit_penalty=0.1, radius=None):
+    return fw.Objective(kind, unit_penalty, radius, unit_weight)
 
 
 def search_samples(kind, with_offsets, seed=0, scale=1.0):
@@ -1063,7 +1063,7 @@ class ArrayRows:
 
 SETTINGS = growth.Settings(
     objective="likelihood",
-    reg_lambda=0.01,
+    unit_penalty=0.01,
     radius=None,
     alpha="count",
     away_steps=False,
@@ -1175,7 +1175,7 @@ def test_the_removal_gain_is_the_change_of_the_likelihood(fractional):
         bound = np.abs(shares - p) @ ratio / (p @ ratio) * 1.01 + 1e-5
         assert bound < 1e-3
         assert_allclose(gains[unit], change, atol=bound)
-    penalties = fw.penalties(objective_of("likelihood", reg_lambda=0.3), rbm)
+    penalties = fw.penalties(objective_of("likelihood", unit_penalty=0.3), rbm)
     squares = (model[0] ** 2).sum(axis=1) + model[1] ** 2
     assert_allclose(penalties, 0.15 * model[3] * squares, rtol=1e-6)
 
@@ -1256,7 +1256,7 @@ def blocks_data(n=400, seed=0):
 
 
 def grow(settings, data, n_steps, seed=0, n_chains=200):
-    rbm = solver.independent_units(solver.log_odds(data.mean(axis=0), len(data)))
+    rbm = solver.independent_units(BINARY.natural_parameters(data.mean(axis=0), len(data)))
     state = growth.init(rbm, n_chains, data.mean(axis=0), np.zeros(0), seed)
     infos = []
     for _ in range(n_steps):
@@ -1300,7 +1300,7 @@ def likelihood_of(state, data):
 
 
 def independent_likelihood(data):
-    base = solver.log_odds(data.mean(axis=0), len(data))
+    base = BINARY.natural_parameters(data.mean(axis=0), len(data))
     model = twin(solver.independent_units(base))
     return naive.rbm_mean_log_likelihood(model, data.astype(float))
 
@@ -1370,7 +1370,7 @@ def test_away_steps_take_out_the_unit_that_hurts(objective, seed):
         away_steps=True,
         n_corrective_steps=0,
         n_gibbs_steps=20,
-        reg_lambda=0.5,
+        unit_penalty=0.5,
     )
     n_units = len(state.rbm.weights)
     # it wants both groups to differ within themselves
