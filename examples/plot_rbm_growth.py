@@ -188,9 +188,9 @@ def independent_pixels(images):
 
 
 def draw_gain(axes, model):
-    added = model.history_["change"] == 1
+    history, added = model.history_, model.history_["change"] == 1
     axes.semilogy(
-        model.history_["n_components"][added], model.history_["gain"][added], ".", color="C2"
+        history["n_components"][added], history["gain"][added], ".", color="C2"
     )
     axes.set_ylabel("Gain when it entered\n(nats an image)")
     axes.set_xlabel("Hidden units")

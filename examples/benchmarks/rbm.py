@@ -157,7 +157,8 @@ def print_tables(results):
             for run in part:
                 print(
                     f"  {run['objective']:10} corrective {run['n_corrective_steps']:2} "
-                    f"lambda {run['unit_penalty']:5} {run['log_likelihood']:10.2f} nats, "
+                    f"lambda {run['unit_penalty']:5} "
+                    f"{run['log_likelihood']:10.2f} nats, "
                     f"{run['n_units']} units, largest norm {run['largest_norm']:.1f}, "
                     f"{run['seconds']:.1f} s"
                 )

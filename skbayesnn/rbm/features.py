@@ -1,13 +1,14 @@
 """Features, energies and pseudo-likelihoods of a fitted RBM."""
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from . import model as solver
 
 
-class FeaturesMixin:
+class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Methods that need no partition function and no random numbers."""
 
     def transform(self, X):

@@ -14,7 +14,6 @@ from .._warnings import warn_caller
 from . import model as solver
 from .contrastive_divergence import ContrastiveDivergenceRBM
 from .inference import RBM_CONSTRAINTS, BaseRBM
-from .learning import growth
 from .training import epochs, growing
 from .training.job import (
     Callbacks,
@@ -342,17 +341,17 @@ class FrankWolfeRBM(BaseRBM):
         fit_task = job.callbacks.begin_fit(1 if self.fine_tune is None else 2)
         start, settings = self._start(job, resumes), growing.settings_of(self)
         grown = growing.grow(settings, job, start, fit_task)
-        store(self, grown, attributes(grown.state.average))
+        store(self, grown, attributes(growing.model(grown)))
         _warn_if_empty(grown.state.rbm)
         if grown.interrupted:
             raise FitInterrupted
         if self.fine_tune is not None and not grown.stopped:
             tuner, tuned = self._fine_tune(X, y, job, grown, fit_task)
             self.fine_tune_ = tuner
-            store(self, tuned, attributes(tuned.state.average))
+            store(self, tuned, attributes(growing.model(tuned)))
             grown = tuned
         job.checkpoint.finish()
-        job.callbacks.end(fit_task, grown.state.average)
+        job.callbacks.end(fit_task, growing.model(grown))
         return self
 
     @restore_on_failure
@@ -380,7 +379,7 @@ class FrankWolfeRBM(BaseRBM):
         start, settings = self._start(job, resumes), growing.settings_of(self)
         training = Training(start.make_state(), start.history, start.n_iter)
         training = growing.take_partial_step(settings, job, training, seen.rates)
-        rbm = training.state.average
+        rbm = growing.model(training)
         store(self, training, self._fitted_attributes(seen, job.dtype, job.seed, rbm))
         return self
 
@@ -463,8 +462,6 @@ class FrankWolfeRBM(BaseRBM):
             return solver.shrink(rbm, self.fine_tune_norm, base, some)
 
     def _fitted_attributes(self, seen, dtype, seed, rbm):
-        # an estimator without units would have no features
-        rbm = rbm if len(rbm.weights) else growth.idle_unit(rbm)
         attributes = super()._fitted_attributes(seen, dtype, seed, rbm)
         return {**attributes, "alpha_": float(attributes["unit_weights_"].sum())}
 

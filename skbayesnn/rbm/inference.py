@@ -7,11 +7,7 @@ methods. They reach the fitted model by the methods of `BaseRBM`.
 import os
 from numbers import Integral, Real
 
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import CallbackSupportMixin, Interval
@@ -45,8 +41,6 @@ class BaseRBM(
     SamplingMixin,
     ConversionsMixin,
     CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
     BaseEstimator,
 ):
     """Binary restricted Boltzmann machine: inference and sampling.

@@ -104,13 +104,22 @@ def grow(settings, job, start, fit_task):
         done = _is_done(settings, training, start.n_iter, n_before)
         if done or _n_units(training) > largest:
             largest = _n_units(training)
-            done = job.callbacks.end(task, training.state.average) or done
+            done = job.callbacks.end(task, model(training)) or done
             task = None
         _save(settings, job, training, training.history["seconds"][-1], done)
-    stopped = job.callbacks.end(growth_task, training.state.average)
+    stopped = job.callbacks.end(growth_task, model(training))
     # or a callback has ended this fit in an earlier call
     stopped = stopped or job.checkpoint.ends_with("growth")
     return _end(training)._replace(stopped=stopped)
+
+
+def model(training):
+    """The RBM that a growth gives back: without units, one that is idle is added.
+
+    An estimator without units would have no features.
+    """
+    rbm = training.state.average
+    return rbm if len(rbm.weights) else growth.idle_unit(rbm)
 
 
 def take_step(settings, job, training, monitored, began):
