@@ -3,133 +3,112 @@
 from functools import partial
 from numbers import Integral, Real
 
+from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from .inference import RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive
+from .texts import TEXTS
 from .training import epochs
 from .training.job import Callbacks, Start, open_job, open_partial_job
 from .training.result import Seen, Training, model_attributes, store
 from .training.start import start_model, start_training
 
 
+@shared_parameters(TEXTS)
 class ContrastiveDivergenceRBM(BaseRBM):
-    r"""Binary restricted Boltzmann machine learned by contrastive divergence.
+    r"""Binary restricted Boltzmann machine trained by contrastive divergence.
 
-    The gradient of the mean log-likelihood by the weights is
-    :math:`E_{data}[h v^T] - E_{model}[h v^T]` (4) [1]_. The second mean is taken over
-    Markov chains: those of plain contrastive divergence start at the data in each step
-    [2]_, those of the persistent variant are carried on [3]_. The gradient is centred
-    [4]_, which makes it independent of which state is called 1.
+    The gradient of the mean log-likelihood with respect to the weights is
+    :math:`E_{data}[h v^T] - E_{model}[h v^T]` (4) [1]_. The second expectation is
+    estimated by Markov chains. In plain contrastive divergence they start at the data
+    in each step [2]_, in the persistent variant they continue from step to step [3]_.
+    The gradient is centred [4]_, which makes it independent of which state is called 1.
 
     Parameters
     ----------
     n_components : int, default=256
-        Number of hidden units. Ignored with a given ``init``.
+        Number of hidden units. Ignored if ``init`` is given.
     learning_rate : float, default=0.2
         Step size at the start, per mean gradient.
-    schedule : {"linear", "constant", "inverse"}, default="linear"
-        Course of the step size: down to 0 at ``max_iter``; constant; or divided by
-        1 + 10 t, with t from 0 to 1 over the fit.
-    batch_size : int, default=100
-        Rows of a mini-batch, and number of persistent chains.
     max_iter : int, default=50
-        Epochs: passes over the data, newly shuffled each.
+        Number of epochs: passes over the data, newly shuffled each.
+    {{early_stopping}}
+    {{binarize}}
+    {{n_jobs}}
+    {{random_state}}
+    verbose : bool or int, default=False
+        Whether to print one line per epoch, with the remaining time.
+
+    Attributes
+    ----------
+    {{components_}}
+    {{intercept_hidden_}}
+    {{intercept_visible_}}
+    unit_weights_ : ndarray of shape (n_components_,)
+        Weights of the hidden units: 1, unless ``init`` was fractional.
+    {{base_intercept_}}
+    {{log_partition_}}
+    {{n_components_}}
+    n_iter_ : int
+        Number of epochs.
+    history_ : dict of ndarray, one entry per epoch
+        ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
+        squared difference between the mean visible states of data and chains), and,
+        if there are validation data, ``gap`` (nats).
+    {{n_features_in_}}
+    {{feature_names_in_}}
+
+    Other Parameters
+    ----------------
+    schedule : {"linear", "constant", "inverse"}, default="linear"
+        Course of the step size: linearly down to 0 at ``max_iter``; constant; or
+        divided by 1 + 10 t, with t from 0 to 1 over the fit.
+    {{batch_size}}
     n_gibbs_steps : int, default=1
-        Steps of the chains for each update, the k of CD-k.
+        Steps of the chains per update, the k of CD-k.
     persistent : bool, default=True
-        Whether the chains are carried on.
+        Whether the chains continue from one update to the next.
     momentum : float, default=0.0
-        Share of the last update that is added to the next, in [0, 1).
+        Fraction of the last update that is added to the next, in [0, 1).
     weight_decay : float, default=0.0
         Strength of the penalty ``weight_decay / 2`` times the sum of squared weights
         on the mean log-likelihood.
     centered : bool, default=True
         Whether to centre the gradient.
     averaging : float, default=0.1
-        Share of the updates so far, in [0, 1], over which the parameters are averaged:
-        the fitted model is that average, training goes on from the last ones. 0 for
-        the last ones.
+        {{averaging}}
     init : "random", tuple of arrays or RBM estimator, default="random"
-        Where to start. "random": normal weights with a standard deviation of 0.01,
+        Initial model. "random": normal weights with a standard deviation of 0.01,
         visible biases at the base rates. Arrays: ``(components, intercept_hidden,
-        intercept_visible)``. An estimator is cloned and fitted first (wrap one that is
-        fitted already into :class:`~sklearn.frozen.FrozenEstimator`).
-    binarize : float or None, default=0.5
-        Threshold above which a value is 1. With None, values are probabilities.
-    early_stopping : bool, default=False
-        Whether to hold rows out, and stop when the gap between the average
-        log-likelihoods of training rows and theirs has risen by more than ``max_gap``.
-        The partition function cancels from it.
-    validation_fraction : float, default=0.1
-        Share of the rows to hold out, unless ``fit`` gets validation data.
+        intercept_visible)``. An estimator is cloned and fitted first; wrap one that is
+        already fitted into :class:`~sklearn.frozen.FrozenEstimator`.
+    {{validation_fraction}}
     max_gap : float, default=10.0
-        Largest rise of the gap above its lowest value, in nats a sample.
-    checkpoint : str, path-like or None, default=None
-        File for the state of training, which ``fit`` writes after an epoch, at most
-        once a second. When a fit was killed, the same ``fit`` goes on from there, and
-        ends with the same result, bit for bit; after the end it returns the model at
-        once. A file of another fit (other parameters, data or version of this package)
-        is refused. With a ``random_state`` that is no integer, the seed is that of the
-        file. Each fit needs a file of its own. Not with ``warm_start``; ``partial_fit``
-        leaves the file alone.
+        {{max_gap}}
+    {{checkpoint}}
     warm_start : bool, default=False
-        Go on from the previous fit for ``max_iter`` more epochs. A fit that Ctrl-C
-        interrupts then keeps the last finished epoch.
-    n_jobs : int or None, default=None
-        Threads for large products, which change no result: None for 1 unless in a
-        :obj:`joblib.parallel_config` context, -1 for all cores.
-    random_state : int, RandomState instance or None, default=None
-        Source of the initial weights, the order of the data and the chains.
-    verbose : bool or int, default=False
-        Print a line an epoch, with the time that is left.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_components_, n_features_in_)
-        Weights; float64 when X is float64, else float32. Training computes in float32.
-    intercept_hidden_ : ndarray of shape (n_components_,)
-        Biases of the hidden units.
-    intercept_visible_ : ndarray of shape (n_features_in_,)
-        Biases of the visible units.
-    unit_weights_ : ndarray of shape (n_components_,)
-        Multiplicities of the units: 1, unless ``init`` was fractional.
-    base_intercept_ : ndarray of shape (n_features_in_,)
-        Log-odds of the smoothed base rates of the training data, from which annealed
-        importance sampling starts.
-    log_partition_ : float
-        Log partition function in nats, estimated when first asked for.
-    n_components_ : int
-        Number of units.
-    n_iter_ : int
-        Epochs done.
-    history_ : dict of ndarray, one entry an epoch
-        ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
-        squared difference between the mean visible states of data and chains), and
-        with validation data ``gap`` (nats).
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when they are all strings.
+        Whether to continue from the previous fit for ``max_iter`` more epochs. A fit
+        that is interrupted by Ctrl-C then keeps the last finished epoch.
 
     See Also
     --------
-    FrankWolfeRBM : Finds the number of units by itself.
+    FrankWolfeRBM : Finds the number of units itself.
     sklearn.neural_network.BernoulliRBM : Persistent contrastive divergence.
 
     Notes
     -----
-    The random number of a unit depends on the seed, the step, the row and the unit
-    alone, and products with states are sums in a fixed order: the result is the same
-    with any number of BLAS threads. With ``binarize=None`` and values between 0 and 1,
-    products go through BLAS, which may round differently with another number of
-    threads; a state then flips where its random number lies within the rounding error
-    of its probability, and the chains go separate ways with the same distribution.
+    The random number of a unit depends only on the seed, the step, the row and the
+    unit, and products with states are sums in a fixed order: the result is the same
+    regardless of the number of BLAS threads. With ``binarize=None`` and values between
+    0 and 1, products go through BLAS, which may round differently with another number
+    of threads. A state then flips if its random number lies within the rounding error
+    of its probability, and the chains separate, with the same distribution.
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
-    ``sklearn.callback`` shows a bar for the epochs, with the time that is left (it
-    needs rich). Callbacks get ``X`` and ``y`` as ``fit`` got them, and the model after
-    each epoch. One that asks to stop ends the fit, which then counts as finished.
+    ``sklearn.callback`` shows a bar for the epochs, with the remaining time (it needs
+    rich). Callbacks get ``X`` and ``y`` as ``fit`` got them, and the model after each
+    epoch. If one asks to stop, the fit ends and counts as finished.
 
     References
     ----------
@@ -172,9 +151,14 @@ class ContrastiveDivergenceRBM(BaseRBM):
         n_components=256,
         *,
         learning_rate=0.2,
+        max_iter=50,
+        early_stopping=False,
+        binarize=0.5,
+        n_jobs=None,
+        random_state=None,
+        verbose=False,
         schedule="linear",
         batch_size=100,
-        max_iter=50,
         n_gibbs_steps=1,
         persistent=True,
         momentum=0.0,
@@ -182,21 +166,21 @@ class ContrastiveDivergenceRBM(BaseRBM):
         centered=True,
         averaging=0.1,
         init="random",
-        binarize=0.5,
-        early_stopping=False,
         validation_fraction=0.1,
         max_gap=10.0,
         checkpoint=None,
         warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=False,
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.binarize = binarize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
         self.schedule = schedule
         self.batch_size = batch_size
-        self.max_iter = max_iter
         self.n_gibbs_steps = n_gibbs_steps
         self.persistent = persistent
         self.momentum = momentum
@@ -204,47 +188,32 @@ class ContrastiveDivergenceRBM(BaseRBM):
         self.centered = centered
         self.averaging = averaging
         self.init = init
-        self.binarize = binarize
-        self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.max_gap = max_gap
         self.checkpoint = checkpoint
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
+    @shared_parameters(TEXTS)
     def fit(self, X, y=None, *, X_val=None):
-        """Learn from data.
+        """Train a model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states: bool, integer or float, dense or CSR. Constant features
-            are fine.
-        y : None
-            Ignored, but for callbacks.
-        X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
-                default=None
-            Validation data for the gap in ``history_``, and for early stopping in
-            place of held-out rows.
+        {{X_fit}}
+        {{y}}
+        {{X_val}}
 
         Returns
         -------
         self : ContrastiveDivergenceRBM
             The fitted estimator. If the fit fails or is interrupted, an earlier fit
-            stays as it was.
+            is kept as it was.
 
         Raises
         ------
-        ValueError
-            For parameters outside their range, for values that are not finite or, with
-            ``binarize=None``, outside [0, 1], when the weights diverge, and for a
-            checkpoint of another fit or a damaged one.
-        OSError
-            For a checkpoint that cannot be written.
+        {{raises}}
         """
         resumes = self.warm_start and hasattr(self, "components_")
         job = open_job(self, X, X_val, resumes)
@@ -260,7 +229,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X, y=None):
-        """Go once through some rows, in mini-batches, at a constant learning rate.
+        """Run one epoch over some rows, at a constant learning rate.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The RBM that finds its own size: Frank-Wolfe adds one hidden unit a step."""
+"""The RBM that finds its own size: Frank-Wolfe adds one hidden unit per step."""
 
 from functools import partial
 from numbers import Integral, Real
@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import Stream, derived_seed
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context, with_callbacks
@@ -14,6 +15,7 @@ from .._warnings import warn_caller
 from . import model as solver
 from .contrastive_divergence import ContrastiveDivergenceRBM
 from .inference import RBM_CONSTRAINTS, BaseRBM
+from .texts import TEXTS
 from .training import epochs, growing
 from .training.job import (
     Callbacks,
@@ -28,8 +30,9 @@ from .training.start import model_of_init, start_training
 from .visible import BINARY
 
 
+@shared_parameters(TEXTS)
 class FrankWolfeRBM(BaseRBM):
-    r"""Binary restricted Boltzmann machine that grows, one hidden unit a step.
+    r"""Binary restricted Boltzmann machine that grows, one hidden unit per step.
 
     The RBM with a distribution q over hidden units,
 
@@ -43,149 +46,128 @@ class FrankWolfeRBM(BaseRBM):
     Parameters
     ----------
     n_components : int, default=100
-        Largest number of hidden units. At least one is kept, an idle one with zero
-        weights where none gains.
-    objective : {"likelihood", "linearized"}, default="likelihood"
-        What a new unit maximises: the exact gain in mean log-likelihood,
-        :math:`E_{data}[\log(1 + e^{w^T v})] - \log E_{model}[1 + e^{w^T v}]`; or its
-        linearisation (9), which overstates it. With "likelihood", the unit is checked
-        on held-out chains and rows, enters with the share (1, 1/2, .. 1/16) that gains
-        most there, or not at all.
+        Largest number of hidden units. If no unit gains anything, one idle unit with
+        zero weights is kept.
     unit_penalty : float, default=0.1
-        Strength λ of the penalty λ/2 |w, b|² on the gain of a new unit.
-    radius : float or None, default=None
-        Search the ball of this radius, beside the penalty.
-    alpha : "count", "learn" or float, default="count"
-        Temperature: the sum of the unit weights. "count" is the number of units, which
-        gives a standard RBM; a number or "learn" (the appendix's gradient, by Newton
-        steps) gives a fractional one (11), sampled by Metropolis-Hastings steps. With
-        a number, each new unit takes weight from the others, and none is refused.
-    away_steps : bool, default=False
-        Take a unit out where that gains more than adding one (Guelat and Marcotte).
-    units_per_step : int, default=1
-        Units that a step adds. With more than one, each is searched on rows of its own
-        against the same model, and they enter together with the share of their weights
-        that gains most on held-out chains. ``n_components`` of them, with
-        ``fine_tune``, are a quick and diverse start for it.
-    n_chains : int, default=1000
-        Markov chains of the current model, half of them held out from the search.
-    n_gibbs_steps : int, default=5
-        Steps of all chains before each search.
-    n_search_rows : int, default=1000
-        Training rows of a search, drawn anew for each, and as many to check on.
-    max_search_iter : int, default=10
-        L-BFGS iterations of a search.
-    n_bias_steps : int, default=1
-        Gradient steps (10) on the visible biases after each unit.
-    n_corrective_steps : int, default=100
-        Steps of persistent contrastive divergence on all parameters after each unit.
-        0 is Algorithm 1.
-    batch_size : int, default=100
-        Rows of a corrective step's mini-batch.
+        Strength λ of the penalty λ/2 |w, b|^2 on the gain of a new unit.
     learning_rate : float, default=0.1
         Step size of bias steps, and of the first corrective step after each unit; that
         of the last is near 0.
-    averaging : float, default=0.02
-        Share of the corrective steps so far, in [0, 1], over which the parameters are
-        averaged: the fitted model is that average, growth goes on from the last ones.
-        0 for the last ones.
-    init : None or RBM estimator, default=None
-        Model to go on from, this package's or scikit-learn's; all its units count, and
-        stay. It is cloned and fitted first (wrap one that is fitted already into
-        :class:`~sklearn.frozen.FrozenEstimator`). None starts without hidden units, at
-        the base rates.
     fine_tune : None or ContrastiveDivergenceRBM, default=None
-        Trains the grown model further; a clone of it does, from the grown model in
-        place of its ``init``. Its ``checkpoint`` must be None.
-    fine_tune_norm : float or None, default=None
-        Scale the units' inputs down before fine-tuning, so that no unit has weights of
-        a larger norm; 0.5 is a good value. Grown units are near saturation, above all
-        the first ones, which hold what the many then could share: from small weights
-        in their directions, a fine-tuning as long as a training from random weights
-        ends at a better likelihood, a short one at a worse. None starts from the grown
-        model as it is.
-    binarize : float or None, default=0.5
-        Threshold above which a value is 1. With None, values are probabilities.
-    tol : float, default=0.0
-        A unit must gain more, in nats a sample.
-    n_iter_no_change : int, default=10
-        Growth ends after so many searches in turn that find no such unit.
-    early_stopping : bool, default=False
-        Whether to hold rows out, and stop when the gap between the average
-        log-likelihoods of training rows and theirs has risen by more than ``max_gap``.
-        The partition function cancels from it. Without it, growth mostly goes on to
-        ``n_components``: corrective steps fit the rows on which units are checked.
-    validation_fraction : float, default=0.1
-        Share of the rows to hold out, unless ``fit`` gets validation data.
-    max_gap : float, default=2.0
-        Largest rise of the gap above its lowest value, in nats a sample.
-    checkpoint : str, path-like or None, default=None
-        File for the state of training, which ``fit`` writes after a step of growth or
-        an epoch of fine-tuning, at most once a second. When a fit was killed, the same
-        ``fit`` goes on from there, and ends with the same result, bit for bit; after
-        the end it returns the model at once. A file of another fit (other parameters,
-        data or version of this package) is refused. With a ``random_state`` that is no
-        integer, the seed is that of the file. Each fit needs a file of its own. Not
-        with ``warm_start``; ``partial_fit`` leaves the file alone.
-    warm_start : bool, default=False
-        Go on from the previous fit, up to a raised ``n_components``. A fit that Ctrl-C
-        interrupts then keeps the last finished unit.
-    n_jobs : int or None, default=None
-        Threads for large products, which change no result: None for 1 unless in a
-        :obj:`joblib.parallel_config` context, -1 for all cores.
-    random_state : int, RandomState instance or None, default=None
-        Source of chains, mini-batches and the starts of the searches.
+        Estimator of which a clone trains the grown model further. It starts from the
+        grown model in place of its ``init``. Its ``checkpoint`` must be None.
+    {{early_stopping}}
+    {{binarize}}
+    {{n_jobs}}
+    {{random_state}}
     verbose : bool or int, default=False
-        Print a line a step, with the time that is left if all units are found.
+        Whether to print one line per step, with the remaining time if all units are
+        found.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components_, n_features_in_)
-        Weights, in the order in which the units came; float64 when X is float64, else
-        float32. Training computes in float32.
-    intercept_hidden_ : ndarray of shape (n_components_,)
-        Biases of the hidden units.
-    intercept_visible_ : ndarray of shape (n_features_in_,)
-        Biases of the visible units.
+    {{components_}}
+    {{intercept_hidden_}}
+    {{intercept_visible_}}
     unit_weights_ : ndarray of shape (n_components_,)
-        Multiplicities c of the units in (11), all 1 with ``alpha="count"``.
+        Weights c of the hidden units in (11), all 1 with ``alpha="count"``.
     alpha_ : float
         Temperature, the sum of ``unit_weights_``.
-    base_intercept_ : ndarray of shape (n_features_in_,)
-        Log-odds of the smoothed base rates of the training data, from which annealed
-        importance sampling starts.
-    log_partition_ : float
-        Log partition function in nats, estimated when first asked for.
-    n_components_ : int
-        Number of units.
+    {{base_intercept_}}
+    {{log_partition_}}
+    {{n_components_}}
     n_iter_ : int
-        Frank-Wolfe steps done.
+        Number of Frank-Wolfe steps.
     history_ : dict of ndarray, one entry per step
-        ``n_components`` after it; ``change`` (units added; -1: one removed; 0:
-        none found); ``gain`` of the unit on held-out chains (nats a sample), its
+        ``n_components`` after it; ``change`` (number of units added; -1: one removed;
+        0: none found); ``gain`` of the unit on held-out chains (nats per sample), its
         ``norm``, the ``effective_sample_size`` of those chains after reweighting to
         the model with the unit; ``frank_wolfe_gap`` of the linearised objective
         (nats); ``acceptance`` of the chains; mean ``free_energy`` of training rows
         and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
         ``seconds`` since the start.
     fine_tune_ : ContrastiveDivergenceRBM
-        The fitted fine-tuner, if there is one.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when they are all strings.
+        The fitted fine-tuner, if ``fine_tune`` is given.
+    {{n_features_in_}}
+    {{feature_names_in_}}
+
+    Other Parameters
+    ----------------
+    objective : {"likelihood", "linearized"}, default="likelihood"
+        What a new unit maximises: the exact gain in mean log-likelihood,
+        :math:`E_{data}[\log(1 + e^{w^T v})] - \log E_{model}[1 + e^{w^T v}]`; or its
+        linearisation (9), which overestimates it. With "likelihood", the unit is
+        checked on held-out chains and rows. It enters scaled by the fraction (1, 1/2,
+        ..., 1/16) that gains most there, or not at all.
+    radius : float or None, default=None
+        Radius of the ball that is searched, in addition to the penalty. None means the
+        whole space.
+    alpha : "count", "learn" or float, default="count"
+        Temperature: the sum of the unit weights. "count" is the number of units, which
+        gives a standard RBM. A number or "learn" (the appendix's gradient, by Newton
+        steps) gives a fractional RBM (11), sampled by Metropolis-Hastings steps. With
+        a number, each new unit takes weight from the others, and none is refused.
+    away_steps : bool, default=False
+        Whether to remove a unit if that gains more than adding one (Guelat and
+        Marcotte).
+    units_per_step : int, default=1
+        Number of units that a step adds. Each is searched on rows of its own against
+        the same model, and all enter together, scaled by the fraction that gains most
+        on held-out chains. ``n_components`` of them, with ``fine_tune``, are a quick
+        and diverse start.
+    n_chains : int, default=1000
+        Markov chains of the current model. Half of them are held out from the search.
+    n_gibbs_steps : int, default=5
+        Steps of all chains before each search.
+    n_search_rows : int, default=1000
+        Training rows of a search, newly drawn each time, and as many for the check.
+    max_search_iter : int, default=10
+        L-BFGS iterations of a search.
+    n_bias_steps : int, default=1
+        Gradient steps (10) on the visible biases after each unit.
+    n_corrective_steps : int, default=100
+        Steps of persistent contrastive divergence on all parameters after each unit.
+        0 gives Algorithm 1.
+    {{batch_size}}
+    averaging : float, default=0.02
+        {{averaging}}
+    init : None or RBM estimator, default=None
+        Model that grows, this package's or scikit-learn's. All its units count, and
+        are kept. It is cloned and fitted first; wrap one that is already fitted into
+        :class:`~sklearn.frozen.FrozenEstimator`. None starts without hidden units, at
+        the base rates.
+    fine_tune_norm : float or None, default=None
+        Largest norm of a unit's weights before fine-tuning; inputs of units with larger
+        weights are scaled down. 0.5 is a good value. Grown units are near saturation,
+        above all the first ones. From small weights in their directions, a fine-tuning
+        as long as a training from random weights ends at a better likelihood, a short
+        one at a worse. None starts from the grown model as it is.
+    tol : float, default=0.0
+        A unit is added if it gains more than this, in nats per sample.
+    n_iter_no_change : int, default=10
+        Number of consecutive searches without such a unit after which growth ends.
+    {{validation_fraction}}
+    max_gap : float, default=2.0
+        {{max_gap}}
+    {{checkpoint}}
+    warm_start : bool, default=False
+        Whether to continue from the previous fit, up to a raised ``n_components``. A
+        fit that is interrupted by Ctrl-C then keeps the last finished step.
 
     See Also
     --------
-    ContrastiveDivergenceRBM : A given number of units.
+    ContrastiveDivergenceRBM : Trains a given number of units.
 
     Notes
     -----
-    See `ContrastiveDivergenceRBM` for what can change a result in its last digits.
+    Units are kept in the order in which they were added. See
+    `ContrastiveDivergenceRBM` for what can change a result in its last digits. Without
+    ``early_stopping``, growth usually continues to ``n_components``: corrective steps
+    fit the rows on which units are checked.
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
-    ``sklearn.callback`` shows bars for the growth, a unit a step, and for the epochs of
-    fine-tuning, with the time that is left (it needs rich). Callbacks get ``X`` and
+    ``sklearn.callback`` shows bars for the growth, by units, and for the epochs of
+    fine-tuning, with the remaining time (it needs rich). Callbacks get ``X`` and
     ``y`` as ``fit`` got them, and the model after each unit. One that asks to stop at
     the end of a unit ends the growth; at the end of the growth, the fit, without
     fine-tuning. Such a fit counts as finished.
@@ -237,8 +219,15 @@ class FrankWolfeRBM(BaseRBM):
         self,
         n_components=100,
         *,
-        objective="likelihood",
         unit_penalty=0.1,
+        learning_rate=0.1,
+        fine_tune=None,
+        early_stopping=False,
+        binarize=0.5,
+        n_jobs=None,
+        random_state=None,
+        verbose=False,
+        objective="likelihood",
         radius=None,
         alpha="count",
         away_steps=False,
@@ -250,26 +239,26 @@ class FrankWolfeRBM(BaseRBM):
         n_bias_steps=1,
         n_corrective_steps=100,
         batch_size=100,
-        learning_rate=0.1,
         averaging=0.02,
         init=None,
-        fine_tune=None,
         fine_tune_norm=None,
-        binarize=0.5,
         tol=0.0,
         n_iter_no_change=10,
-        early_stopping=False,
         validation_fraction=0.1,
         max_gap=2.0,
         checkpoint=None,
         warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=False,
     ):
         self.n_components = n_components
-        self.objective = objective
         self.unit_penalty = unit_penalty
+        self.learning_rate = learning_rate
+        self.fine_tune = fine_tune
+        self.early_stopping = early_stopping
+        self.binarize = binarize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.objective = objective
         self.radius = radius
         self.alpha = alpha
         self.away_steps = away_steps
@@ -281,54 +270,37 @@ class FrankWolfeRBM(BaseRBM):
         self.n_bias_steps = n_bias_steps
         self.n_corrective_steps = n_corrective_steps
         self.batch_size = batch_size
-        self.learning_rate = learning_rate
         self.averaging = averaging
         self.init = init
-        self.fine_tune = fine_tune
         self.fine_tune_norm = fine_tune_norm
-        self.binarize = binarize
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
-        self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.max_gap = max_gap
         self.checkpoint = checkpoint
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
+    @shared_parameters(TEXTS)
     def fit(self, X, y=None, *, X_val=None):
         """Grow a model from data.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states: bool, integer or float, dense or CSR. Constant features
-            are fine.
-        y : None
-            Ignored, but for callbacks.
-        X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
-                default=None
-            Validation data for the gap in ``history_``, and for early stopping in place
-            of held-out rows.
+        {{X_fit}}
+        {{y}}
+        {{X_val}}
 
         Returns
         -------
         self : FrankWolfeRBM
             The fitted estimator. If the fit fails or is interrupted, an earlier fit
-            stays as it was.
+            is kept as it was.
 
         Raises
         ------
-        ValueError
-            For parameters outside their range, for values that are not finite or, with
-            ``binarize=None``, outside [0, 1], when the weights diverge, and for a
-            checkpoint of another fit or a damaged one.
-        OSError
-            For a checkpoint that cannot be written.
+        {{raises}}
         """
         resumes = self.warm_start and hasattr(self, "components_")
         if self.fine_tune is not None:
@@ -357,7 +329,7 @@ class FrankWolfeRBM(BaseRBM):
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X, y=None):
-        """Take one Frank-Wolfe step, and go through the rows in corrective steps.
+        """Take one Frank-Wolfe step, then corrective steps once through the rows.
 
         A unit is added only up to ``n_components``. There is no fine-tuning.
 
