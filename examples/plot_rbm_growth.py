@@ -33,7 +33,7 @@ class Images(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Likelihoods on the way, one entry a size. In nats an image."""
+    """Likelihoods on the way, one entry per size. In nats per image."""
 
     sizes: list
     train: list
@@ -95,7 +95,7 @@ def grow(model, images, sizes, betas):
     """
     path = Path([], [], [], [])
     start = time.perf_counter()
-    print("units  train  test (nats an image)  log Z, standard error  seconds")
+    print("units  train  test (nats per image)  log Z, standard error  seconds")
     for size in sizes:
         model.set_params(n_components=size).fit(images.train)
         estimate = model.log_partition(betas=betas, random_state=0)
@@ -174,9 +174,9 @@ def draw_likelihood(axes, images, path):
         color="0.4",
         fontsize=9,
     )
-    axes.set_ylabel("Mean log-likelihood (nats an image)")
+    axes.set_ylabel("Mean log-likelihood (nats per image)")
     axes.legend(loc="center right", frameon=False, fontsize=9)
-    axes.set_title("A unit a step: the likelihood on the way", fontsize=11)
+    axes.set_title("One unit per step: the likelihood during growth", fontsize=11)
 
 
 def independent_pixels(images):
@@ -192,7 +192,7 @@ def draw_gain(axes, model):
     axes.semilogy(
         history["n_components"][added], history["gain"][added], ".", color="C2"
     )
-    axes.set_ylabel("Gain when it entered\n(nats an image)")
+    axes.set_ylabel("Gain when it entered\n(nats per image)")
     axes.set_xlabel("Hidden units")
     axes.set_xlim(left=0)
 

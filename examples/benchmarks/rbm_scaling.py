@@ -214,7 +214,7 @@ def peak():
 
 
 def grow(X, **parameters):
-    """Seconds of a step, and of all that stands around the steps."""
+    """Seconds per step, and of everything outside the steps."""
     start = time.perf_counter()
     rbm = FrankWolfeRBM(GROWN_UNITS, random_state=0, **parameters).fit(X)
     whole, path = time.perf_counter() - start, rbm.history_

@@ -5,7 +5,7 @@
 MNIST (binary above 127) and Caltech-101 Silhouettes, split as in the paper. Three
 curves over the number of hidden units:
 
-- FW: Frank-Wolfe, a unit a step. The growth goes on to the largest size; the size that
+- FW: Frank-Wolfe, one unit per step. The growth continues to the largest size; the size that
   early stopping would have ended at is told, and drawn as a dashed line, as in the
   paper.
 - CD (random init.): persistent contrastive divergence from random weights, five seeds,
@@ -23,7 +23,7 @@ twice as long, and is made for some models of 500 and 700 units (`REVERSED`).
 
 All settings were chosen on the validation images (user guide, The paper's figures).
 The test images are read once for each number and decide nothing. A run that is killed
-goes on: finished models and results are kept, others go on from their last epoch or
+is resumed: finished models and results are kept, others resume from their last epoch or
 unit. ``--data``, ``--sizes`` and ``--methods`` take parts of it.
 """
 
@@ -114,7 +114,7 @@ def fit_all(results, arguments):
                     for size in arguments.sizes
                     if results.missing(models.part_name(name, method, size), [seed])
                 ]
-                # a growth goes on from size to size; other fits stand alone
+                # a growth continues from size to size; other fits stand alone
                 chains = [missing] if method == models.GROWN else zip(missing[::-1])
                 calls += [
                     (name, settings, method, tuple(sizes), seed, folder)

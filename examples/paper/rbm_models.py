@@ -1,6 +1,6 @@
 """The models of figures 1 and 2 of the paper on infinite RBMs, and their data.
 
-Each fit has a checkpoint file in a folder of its own: a run that was killed goes on
+Each fit has a checkpoint file in a folder of its own: a killed run is resumed
 from its last unit or epoch, and one that is finished is read back.
 """
 
@@ -105,7 +105,7 @@ def fit(name, settings, method, size, seed, folder):
     """The fitted model of one of `METHODS`, and the seconds that it took in all."""
     before, init = 0.0, None
     if method == GROWN and size > SIZES[0]:
-        # the growth goes on from the size before
+        # the growth continues from the previous size
         smaller = SIZES[SIZES.index(size) - 1]
         init, before = fit(name, settings, method, smaller, seed, folder)
     model = make(settings, method, size, seed, init)

@@ -29,7 +29,7 @@ class ConversionsMixin:
         Returns
         -------
         rbm : estimator of the same class
-            A fitted copy, with a partition function of its own.
+            A fitted copy, with its own partition function.
         """
         check_is_fitted(self)
         k = check_count(n_components, "n_components", 0)
@@ -50,7 +50,7 @@ class ConversionsMixin:
         return other
 
     def to_bernoulli_rbm(self):
-        """Hand the model to scikit-learn.
+        """Convert the model to that of scikit-learn.
 
         Returns
         -------
@@ -82,7 +82,7 @@ class ConversionsMixin:
 
     @classmethod
     def from_bernoulli_rbm(cls, rbm, X=None, **params):
-        """Take over the model of scikit-learn's class.
+        """Convert a fitted model of scikit-learn.
 
         Parameters
         ----------

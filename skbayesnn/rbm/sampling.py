@@ -19,13 +19,13 @@ class SamplingMixin:
         Parameters
         ----------
         V : {array-like, sparse matrix} of shape (n_samples, n_features)
-            States to start from, one chain a row.
+            States to start from, one chain per row.
         n_steps : int, default=1
             Steps of blocked Gibbs sampling, or Metropolis-Hastings steps of a
             fractional RBM.
         random_state : int, RandomState instance or None, default=None
             Source of random numbers. The same integer gives the same numbers in each
-            call: pass another one, or a RandomState, to go on with a chain.
+            call: pass another one, or a RandomState, to continue a chain.
 
         Returns
         -------
@@ -44,7 +44,7 @@ class SamplingMixin:
     def sample(self, n_samples=1, *, n_steps=1000, clamp=None, random_state=None):
         """Draw visible states from the model.
 
-        Each sample has a chain of its own, which starts at the base rates of the
+        Each sample has its own chain, which starts at the base rates of the
         training data, is annealed to the model over half of the steps, and stays at
         the model for the other half.
 

@@ -52,10 +52,10 @@ class ScoringMixin:
             at states that a forward run has led to the model; or enumeration of the
             smaller side, of at most 25 units (the visible side, if units have weights
             other than 1). The expectation of "ais" lies below the true value, that of
-            "reverse_ais" above it: where they agree, both can be believed.
+            "reverse_ais" above it: where they agree, both are reliable.
         betas : int, "paper" or array-like of shape (n_temperatures,), default=2000
-            Inverse temperatures from 0 to 1: so many, uniformly spaced; the 14,500 of
-            [1]_ and [2]_; or the values themselves, not decreasing.
+            Inverse temperatures from 0 to 1: their number, uniformly spaced; "paper",
+            the 14,500 of [1]_ and [2]_; or the values themselves, not decreasing.
         n_chains : int, default=100
             Independent chains.
         n_jobs : int or None, default=None
@@ -70,8 +70,8 @@ class ScoringMixin:
         result : LogPartition
             Named tuple of ``log_partition`` (nats), ``interval`` (three standard
             errors of the mean weight to both sides), ``log_weight_std`` (nats) and
-            ``effective_sample_size`` (chains). When ``log_weight_std`` is above 2 or
-            3, the interval is optimistic: take more temperatures.
+            ``effective_sample_size`` (chains). If ``log_weight_std`` exceeds 2 or 3,
+            the interval is too narrow: use more temperatures.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class ScoringMixin:
     def staged_score_samples(self, X):
         """Yield the log-likelihoods by the first unit, by the first two, and so on.
 
-        Each is the score of ``truncate(k)``, with a partition function of its own.
+        Each is the score of ``truncate(k)``, with its own partition function.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class ScoringMixin:
         Returns
         -------
         score : float
-            Mean of ``score_samples(X)``, in nats a sample.
+            Mean of ``score_samples(X)``, in nats per sample.
         """
         return float(self.score_samples(X).mean())
 

@@ -3,7 +3,7 @@
 The gradient of the mean log-likelihood by the weights is E_data[h v'] - E_model[h v']
 (4). Contrastive divergence takes the second term from chains that start at the data of
 the batch and run k Gibbs steps; persistent contrastive divergence from chains that are
-carried on from batch to batch. In a fractional RBM, h has the weight c of its unit.
+continued from batch to batch. In a fractional RBM, h has the weight c of its unit.
 
 The gradient may be centred (Melchior, Fischer and Wiskott, 2016): with offsets mu and
 lambda, the weights see (h - lambda)(v - mu)', and the biases what that leaves.
@@ -23,16 +23,16 @@ from ..kernels.products import transpose
 from ..model import RBM, Chains, gibbs, hidden_means, is_standard
 from ..states import by_feature, draw, product, sum_states, transposed_product
 
-# Weights beyond are the sign of a divergence: a unit then is a step function.
+# Larger weights indicate a divergence: a unit then is a step function.
 MAX_WEIGHT = 1e3
-# Share of the past in the running mean of the hidden units, for centring.
+# Fraction of the past in the running mean of the hidden units, for centring.
 _MEMORY = 0.99
 # Steps from one look at the parameters to the next, for their average.
 _AVERAGED = 5
 
 
 class Settings(NamedTuple):
-    """What stays the same over a fit."""
+    """Parameters of all updates of a fit."""
 
     n_gibbs_steps: int
     persistent: bool
@@ -40,11 +40,11 @@ class Settings(NamedTuple):
     weight_decay: float
     centered: bool
     averaging: float
-    """share of the steps so far over which the parameters are averaged; 0 for none"""
+    """fraction of the steps so far over which parameters are averaged; 0 for none"""
 
 
 class State(NamedTuple):
-    """A model under training; ``step`` updates its arrays in place."""
+    """A model in training; ``step`` and ``settle`` update its arrays in place."""
 
     rbm: RBM
     transposed: np.ndarray
@@ -64,14 +64,14 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What a step knew anyway."""
+    """Diagnostics of a step."""
 
     mean_error: float
     """mean squared difference between the visible means of the data and the chains"""
 
 
 class Diverged(ArithmeticError):
-    """The weights left the range in which they mean something."""
+    """Raised if the weights exceed `MAX_WEIGHT` or are not finite."""
 
 
 def init(rbm, visible_offset, hidden_offset, chains, seed):
@@ -111,6 +111,9 @@ def copy(state):
 def step(settings, state, batch, learning_rate, seed):
     """One update from a mini-batch (n_rows, n_features): uint8 states, or float32.
 
+    Updates the arrays of ``state`` in place: the state given must not be used again.
+    Keep a `copy` to return to it.
+
     Values of float32 are the probabilities of the states, in [0, 1].
     """
     n_rows = len(batch)
@@ -138,7 +141,10 @@ def step(settings, state, batch, learning_rate, seed):
 
 
 def settle(settings, state):
-    """Take the steps into the average that it has not seen yet; done in place."""
+    """Bring the average up to date with the last steps.
+
+    Updates the arrays of ``state`` in place.
+    """
     n_done = state.step - 1
     _average(settings, state, n_done % _AVERAGED, n_done)
 
@@ -147,9 +153,9 @@ def _average(settings, state, n_steps, n_done):
     """Move the average as far as so many of the steps so far ask for."""
     if not (settings.averaging and n_steps):
         return
-    share = np.float32(min(1.0, n_steps / (settings.averaging * n_done)))
+    fraction = np.float32(min(1.0, n_steps / (settings.averaging * n_done)))
     for mean, values in zip(state.average[:3], state.rbm[:3], strict=True):
-        kernels.blend(np.atleast_2d(mean), np.atleast_2d(values), share)
+        kernels.blend(np.atleast_2d(mean), np.atleast_2d(values), fraction)
 
 
 def model(settings, state):

@@ -8,7 +8,7 @@ to the model, through
 
 x_i = w_i . v + b_i. The mean of the chains' weights is an unbiased estimate of the
 ratio of both partition functions. The reverse run starts at the model, and estimates
-the inverse ratio: its logarithm errs to the other side.
+the inverse ratio, so the error of its logarithm has the opposite sign on average.
 """
 
 from typing import NamedTuple
@@ -21,8 +21,8 @@ from ..kernels import units as kernels
 from ..model import RBM, Chains, Clamp, gibbs, is_standard
 from ..states import by_feature, product
 
-# Chains of a block, whatever the number of jobs: products of the same shapes round in
-# the same way, so the split changes no result.
+# Chains of a block, regardless of the number of jobs: products of the same shapes round
+# in the same way, so the number of jobs does not change the result.
 _BLOCK_CHAINS = 128
 # 500 temperatures uniformly up to 0.5, 4,000 up to 0.9 and 10,000 up to 1.
 PAPER_BETAS = ((500, 0.0, 0.5), (4000, 0.5, 0.9), (10000, 0.9, 1.0))
@@ -31,7 +31,7 @@ _REVERSE_BURN_IN = 100
 
 
 class Path(NamedTuple):
-    """From independent units to the model, and what all steps along it share."""
+    """The path from independent units to the model: what does not change along it."""
 
     rbm: RBM
     transposed: np.ndarray
@@ -115,7 +115,7 @@ def summarise(log_weights, offset, sign):
     """Mean of the weights on the log scale, with three standard errors of it.
 
     The interval is symmetric on the log scale, so it reaches further up than that of
-    the mean itself: heavy-tailed weights err downwards.
+    the mean itself: the error of heavy-tailed weights is mostly downwards.
     """
     n = len(log_weights)
     log_mean = logsumexp(log_weights) - np.log(n)
@@ -181,7 +181,7 @@ def _anneal(path, v, slope, place):
 
 
 def _standard_move(path, v, slope, betas, place, log_weights):
-    """Add the hidden units' share of the weights, then one Gibbs step at the new beta.
+    """Add the hidden units' part of the weights, then one Gibbs step at the new beta.
 
     Returns the new states and their slope.
     """
