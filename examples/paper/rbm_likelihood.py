@@ -5,9 +5,9 @@
 MNIST (binary above 127) and Caltech-101 Silhouettes, split as in the paper. Three
 curves over the number of hidden units:
 
-- FW: Frank-Wolfe, one unit per step. The growth continues to the largest size; the size that
-  early stopping would have ended at is told, and drawn as a dashed line, as in the
-  paper.
+- FW: Frank-Wolfe, one unit per step. The growth continues to the largest size; the size
+  at which early stopping would have ended is printed, and drawn as a dashed line, as in
+  the paper.
 - CD (random init.): persistent contrastive divergence from random weights, five seeds,
   the best on the validation images.
 - CD (FW init.): a quick Frank-Wolfe growth, then the same fine-tuning, for no more time
@@ -17,9 +17,9 @@ curves over the number of hidden units:
   "validation" likelihood then means nothing.
 
 The average test log-likelihood is estimated by annealed importance sampling from the
-base rates, 14,500 temperatures and 500 chains, with three standard errors. It errs on
-the side of flattery; the reverse run, from the model, errs to the other side. It takes
-twice as long, and is made for some models of 500 and 700 units (`REVERSED`).
+base rates, 14,500 temperatures and 500 chains, with three standard errors. It
+tends to overestimate the likelihood; the reverse run, from the model, underestimates it.
+It takes twice as long, and is made for some models of 500 and 700 units (`REVERSED`).
 
 All settings were chosen on the validation images (user guide, The paper's figures).
 The test images are read once for each number and decide nothing. A run that is killed

@@ -4,8 +4,9 @@ A matrix-vector product is bound by what it reads; this reads 32 times less than
 float32. Byte g of a row holds its features 8 g to 8 g + 7, the lowest bit first. A bit
 is 0 where the value is 1, and 1 where there is nothing to add, including the padding
 after the last feature: compilers turn a test for 0 into one masked addition.
-``packed`` (n_bytes, n_rows) has the rows last, so that the loops over them vectorise. ``weights`` and ``total`` have 8 n_bytes entries. No sum depends on
-a number of threads.
+``packed`` (n_bytes, n_rows) has the rows last, so that the loops over them vectorise.
+``weights`` and ``total`` have 8 n_bytes entries. No sum depends on the number of
+threads.
 """
 
 import numpy as np
