@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.neural_network import BernoulliRBM
 from sklearn.utils.validation import check_is_fitted
 
-from .._random import draw_seed
+from .._random import Stream, derived_seed, draw_seed
 from .._validation import check_count
 from . import model as solver
 from .training.result import Seen, Training, store
@@ -120,6 +120,6 @@ class ConversionsMixin:
 
 def _seen_in_samples(rbm, seed):
     """Base rates from long chains of the model."""
-    chains = solver.start_chains(rbm, 500, seed)
+    chains = solver.start_chains(rbm, 500, derived_seed(seed, Stream.BASE_RATES))
     chains, _ = solver.gibbs(rbm, chains, 500)
     return Seen(chains.states.mean(axis=0, dtype=np.float64), len(chains.states))

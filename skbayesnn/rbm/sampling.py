@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._random import draw_seed
+from .._random import Stream, derived_seed, draw_seed
 from .._validation import check_count
 from . import model as solver
 from .likelihood import annealing
@@ -34,9 +34,8 @@ class SamplingMixin:
         """
         rows = self._check_rows(V)
         n_steps = check_count(n_steps, "n_steps", 0)
-        chains = solver.Chains(
-            rows.states(slice(None)), np.uint64(draw_seed(random_state)), 0, 0
-        )
+        seed = derived_seed(draw_seed(random_state), Stream.GIBBS_CHAINS)
+        chains = solver.Chains(rows.states(slice(None)), seed, 0, 0)
         rbm = self._training_rbm()
         chains, _ = solver.gibbs(rbm, chains, n_steps)
         return rbm.units.public(chains.states)

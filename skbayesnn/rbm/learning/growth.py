@@ -181,10 +181,12 @@ def correct(settings, state, rows, batches, seed):
         states[:n_chains],
         _seed_of(seed, state.n_updates),
     )._replace(step=state.n_updates + 1, average=solver.copy(state.average))
+    chain_seed = derived_seed(seed, Stream.CORRECTIVE_CHAINS)
     for number, index in enumerate(batches):
         # down to zero, so that chains and model agree again at the next search
         rate = settings.learning_rate * (1.0 - number / len(batches))
-        training, _ = contrastive.step(cd, training, rows.states(index), rate, seed)
+        batch = rows.states(index)
+        training, _ = contrastive.step(cd, training, batch, rate, chain_seed)
     contrastive.settle(cd, training)
     end = _seed_of(seed, state.n_updates + _SEED_OFFSET)
     states[:n_chains] = _visible_chains(training, end)

@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import logsumexp
 
+from ..._random import Stream, derived_seed, generator
 from ..kernels import units as kernels
 from ..model import RBM, Chains, Clamp, gibbs, is_standard
 from ..states import by_feature, product
@@ -79,19 +80,21 @@ def ais(rbm, base, betas, n_chains, seed, n_jobs=None, reverse=False):
     the same everywhere.
     """
     path = make_path(rbm, base, betas)
-    seeds = np.random.SeedSequence(int(seed)).generate_state(3, np.uint64)
+    forward_seed = derived_seed(seed, Stream.FORWARD_ANNEALING)
     blocks = _blocks(n_chains)
     parallel = Parallel(n_jobs=n_jobs, prefer="threads")
     forward = parallel(
-        delayed(_forward)(path, seeds[0], first, n, reverse) for first, n in blocks
+        delayed(_forward)(path, forward_seed, first, n, reverse) for first, n in blocks
     )
     log_weights = np.concatenate([weights for weights, _ in forward])
     if not reverse:
         return summarise(log_weights, base_log_partition(rbm, base), 1.0)
-    states = _resample(log_weights, np.concatenate([v for _, v in forward]), seeds[1])
+    states = np.concatenate([states for _, states in forward])
+    states = _resample(log_weights, states, seed)
+    reverse_seed = derived_seed(seed, Stream.REVERSE_ANNEALING)
     back = path._replace(betas=path.betas[::-1])
     backward = parallel(
-        delayed(_backward)(back, states[first : first + n], seeds[2], first)
+        delayed(_backward)(back, states[first : first + n], reverse_seed, first)
         for first, n in blocks
     )
     log_weights = np.concatenate(backward)
@@ -132,7 +135,8 @@ def summarise(log_weights, offset, sign):
 
 def annealed_chains(rbm, base, betas, n_chains, seed, clamp=None):
     """Chains led from independent units to the model; ``clamp`` holds features."""
-    path, seed = make_path(rbm, base, betas, clamp), np.uint64(seed)
+    path = make_path(rbm, base, betas, clamp)
+    seed = derived_seed(seed, Stream.ANNEALED_SAMPLES)
     v, slope = _start(path, n_chains, (seed, 0, 0))
     _, v, step = _anneal(path, v, slope, (seed, 1, 0))
     return Chains(v, seed, step, 0)
@@ -227,7 +231,7 @@ def _resample(log_weights, states, seed):
     """Draw states in proportion to their weights (systematic resampling)."""
     weights = np.exp(log_weights - log_weights.max())
     n = len(weights)
-    u = (np.random.default_rng(int(seed)).random() + np.arange(n)) / n
+    u = (generator(seed, Stream.RESAMPLING).random() + np.arange(n)) / n
     edges = np.cumsum(weights / weights.sum())
     edges[-1] = 1.0
     return states[np.searchsorted(edges, u)]

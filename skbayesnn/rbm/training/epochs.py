@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._persistence import Progress
+from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive
 from .gap import free_energy_gap, has_risen, monitored_rows
 from .history import append_record, print_epoch
@@ -129,13 +130,14 @@ def run_epoch(settings, job, state, number, rate=lambda fraction: 1.0):
     """
     rows, error = job.train, 0.0
     # from the number of the epoch: a fit that is resumed draws what a longer one does
-    order = np.random.default_rng((job.seed, number)).permutation(len(rows))
+    order = generator(job.seed, Stream.EPOCH_ORDER, number).permutation(len(rows))
     n_batches = -(-len(rows) // settings.batch_size)
+    seed = derived_seed(job.seed, Stream.EPOCH_CHAINS)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
         for k, index in enumerate(np.array_split(order, n_batches)):
             step_size = settings.learning_rate * rate(k / n_batches)
             state, info = contrastive.step(
-                settings.update, state, rows.states(index), step_size, job.seed
+                settings.update, state, rows.states(index), step_size, seed
             )
             error += info.mean_error / n_batches
         contrastive.check(state)

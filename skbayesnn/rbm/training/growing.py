@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._persistence import Progress
+from ..._random import Stream, generator
 from .. import model as solver
 from ..learning import growth
 from .gap import has_risen, mean_log_probability, monitored_rows
@@ -158,7 +159,7 @@ def take_partial_step(settings, job, training, visible_offset):
             print_step(*training[1:3], n_before, settings.n_components)
     if settings.step.n_corrective_steps and _n_units(training):
         rows = job.train
-        rng = np.random.default_rng((job.seed, training.n_iter))
+        rng = generator(job.seed, Stream.CORRECTIVE_ORDER, training.n_iter)
         order = rng.permutation(len(rows))
         batches = np.array_split(order, -(-len(rows) // plain.batch_size))
         with computing(settings.n_jobs, plain.learning_rate):

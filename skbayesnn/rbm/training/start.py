@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array
 
-from ..._random import Stream, generator
+from ..._random import Stream, derived_seed, generator
 from .. import model as solver
 from ..learning import contrastive
 from ..visible import BINARY
@@ -74,6 +74,7 @@ def start_training(rbm, rows, n_chains, seed, chains=None):
     n_states = len(rows) if chains is None else len(chains)
     index = generator(seed, Stream.INITIAL_CHAINS).integers(n_states, size=n_chains)
     states = rows.states(index) if chains is None else chains[index]
+    seed = derived_seed(seed, Stream.EPOCH_CHAINS)
     return contrastive.init(rbm, rows.mean(), hidden_offset, states, seed)
 
 
