@@ -17,9 +17,10 @@ curves over the number of hidden units:
   "validation" likelihood then means nothing.
 
 The average test log-likelihood is estimated by annealed importance sampling from the
-base rates, 14,500 temperatures and 500 chains, with three standard errors. It
-tends to overestimate the likelihood; the reverse run, from the model, underestimates it.
-It takes twice as long, and is made for some models of 500 and 700 units (`REVERSED`).
+base rates, 14,500 temperatures and 500 chains, with three standard errors. AIS
+tends to overestimate the likelihood; the reverse run, from the model, tends to
+underestimate it. It takes twice as long, and is made for some models of 500 and 700
+units (`REVERSED`).
 
 All settings were chosen on the validation images (user guide, The paper's figures).
 The test images are read once for each number and decide nothing. A run that is killed

@@ -17,8 +17,8 @@ the exact change of the mean log-likelihood (up to the penalty) when the unit en
 with weight c, visible biases change by -c s w, and the contribution of the other units
 to the log probability changes by o(v), which is zero for a standard RBM. With s = 0 and
 o = 0 it never exceeds the first, by Jensen's inequality. The scalar s is searched
-together with the unit: to first order a new unit is a change of the visible biases, c w / 2, which
-moves the model's means away from the data's. At the best s they agree along w.
+together with the unit: to first order a new unit changes the visible biases by c w / 2,
+which moves the model's means away from the data's. At the best s they agree along w.
 """
 
 from typing import NamedTuple
