@@ -315,21 +315,21 @@ CALLED = {
         "bits.forward",
         "bits.backward",
         "bits.activate",
-        "rbm.mean_units",
-        "rbm.sample_units",
-        "rbm.mean_and_sample_units",
-        "rbm.softplus_sum",
-        "rbm.anneal_hidden",
-        "rbm.anneal_visible",
-        "rbm.fractional_hidden",
-        "rbm.fractional_softplus",
-        "rbm.metropolis",
-        "rbm.update_weights",
-        "rbm.blend",
-        "states.multiply",
-        "states.multiply_transposed",
-        "states.count_on",
-        "states.transpose",
+        "units.mean_units",
+        "units.sample_units",
+        "units.mean_and_sample_units",
+        "units.softplus_sum",
+        "units.anneal_hidden",
+        "units.anneal_visible",
+        "units.fractional_hidden",
+        "units.fractional_softplus",
+        "units.metropolis",
+        "units.update_weights",
+        "units.blend",
+        "products.multiply",
+        "products.multiply_transposed",
+        "products.count_on",
+        "products.transpose",
     },
 }
 
@@ -379,7 +379,7 @@ def test_the_second_process_compiles_nothing_for_rbms(tmp_path):
     second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     # nothing was there before: what kernels call is compiled with them, for one kind
     # of arguments
-    used = CALLED["binary"] | {"random.row_key", "random.uniform"}
+    used = CALLED["binary"] | {"uniforms.row_key", "uniforms.uniform"}
     compiled = {name: count for name, count in first.items() if any(count)}
     assert compiled == dict.fromkeys(used, [1, 0, 1])
     for name in CALLED["binary"]:
