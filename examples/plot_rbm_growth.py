@@ -1,11 +1,11 @@
-"""Follow the growth of a restricted Boltzmann machine: likelihood, filters, samples.
+"""Watch a restricted Boltzmann machine grow: likelihood, gains, filters, samples.
 
     python plot_rbm_growth.py          # scikit-learn's digits, without a network
     python plot_rbm_growth.py --mnist  # 20,000 images of MNIST, minutes
 
-The growth pauses at some sizes to estimate the partition function. ``--mnist`` reads
-the images from ``--data-home``, by default $SKBAYESNN_DATA, or downloads them
-(``pip install skbayesnn[data]``).
+The model is stopped at some sizes, and its partition function is estimated there.
+``--mnist`` looks the images up in ``--data-home``, by default $SKBAYESNN_DATA, and
+otherwise downloads them (``pip install skbayesnn[data]``).
 """
 
 import argparse
@@ -24,7 +24,7 @@ N_MNIST = 20_000
 
 
 class Images(NamedTuple):
-    """Binary images, one per row."""
+    """Binary images, one a row."""
 
     train: np.ndarray
     test: np.ndarray
@@ -33,7 +33,7 @@ class Images(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Likelihoods during the growth, one entry per size, in nats per image."""
+    """Likelihoods on the way, one entry per size. In nats per image."""
 
     sizes: list
     train: list
@@ -57,13 +57,13 @@ def main():
             "matplotlib is missing: pip install skbayesnn[plot]"
         ) from error
     if arguments.mnist:
-        images, reg_lambda = load_mnist(arguments.data_home), 0.1
+        images, unit_penalty = load_mnist(arguments.data_home), 0.1
         betas = 10_000
     else:
-        # in small images a unit of the same norm gains less
-        images, reg_lambda = load_small_digits(), 0.003
+        # small images: a unit of the same norm gains less
+        images, unit_penalty = load_small_digits(), 0.003
         betas = 2000
-    model = FrankWolfeRBM(reg_lambda=reg_lambda, warm_start=True, random_state=0)
+    model = FrankWolfeRBM(unit_penalty=unit_penalty, warm_start=True, random_state=0)
     path = grow(model, images, [1, 2, 5, 10, 20, 35, 50, 75, 100], betas)
     drawn = model.sample(48, random_state=1)
     draw(model, images, path, drawn).savefig(arguments.output, dpi=90)
@@ -89,7 +89,7 @@ def load_mnist(data_home):
 
 
 def grow(model, images, sizes, betas):
-    """Grow to each size in turn, as long as new units improve the objective.
+    """Fit on to each size in turn, as far as units gain anything.
 
     ``betas`` is the number of temperatures for the partition functions.
     """
@@ -176,7 +176,7 @@ def draw_likelihood(axes, images, path):
     )
     axes.set_ylabel("Mean log-likelihood (nats per image)")
     axes.legend(loc="center right", frameon=False, fontsize=9)
-    axes.set_title("A unit a step: the likelihood on the way", fontsize=11)
+    axes.set_title("One unit per step: the likelihood during growth", fontsize=11)
 
 
 def independent_pixels(images):
@@ -188,9 +188,9 @@ def independent_pixels(images):
 
 
 def draw_gain(axes, model):
-    added = model.path_["change"] == 1
+    history, added = model.history_, model.history_["change"] == 1
     axes.semilogy(
-        model.path_["n_components"][added], model.path_["gain"][added], ".", color="C2"
+        history["n_components"][added], history["gain"][added], ".", color="C2"
     )
     axes.set_ylabel("Gain when it entered\n(nats per image)")
     axes.set_xlabel("Hidden units")
@@ -198,7 +198,7 @@ def draw_gain(axes, model):
 
 
 def tile(axes, rows, shape, n_columns, colors, limits):
-    """Images side by side, separated by grey lines."""
+    """Images side by side, grey between them."""
     from matplotlib import colormaps
 
     height, width = shape

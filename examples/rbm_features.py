@@ -1,6 +1,6 @@
-"""Choose the size and the penalty of an RBM by the accuracy of a classifier.
+"""Choose the size and the penalty of an RBM by the classifier that reads its features.
 
-A pipeline of FrankWolfeRBM and logistic regression on scikit-learn's digits is tuned
+A pipeline of FrankWolfeRBM and logistic regression on scikit-learn's digits, searched
 by cross-validation on the training images. The test images are used once, at the end.
 
     python rbm_features.py
@@ -17,8 +17,8 @@ from sklearn.pipeline import Pipeline
 from skbayesnn import FrankWolfeRBM
 
 GRID = {
-    "rbm__reg_lambda": [0.03, 0.01, 0.003],
-    # the largest size; growth may end before
+    "rbm__unit_penalty": [0.03, 0.01, 0.003],
+    # the largest size: growth may end before
     "rbm__n_components": [20, 40, 80],
 }
 
@@ -63,21 +63,21 @@ def main():
 
 
 def count_units(pipeline, X, y=None):
-    """Report the final size of the model, as a scorer."""
+    """A scorer that reports how large the model became."""
     return float(pipeline["rbm"].n_components_)
 
 
 def print_table(results):
-    """Print accuracies on the held-out folds, and sizes."""
+    """Accuracies on the folds left out, and sizes."""
     scores = np.array([results[f"split{k}_test_accuracy"] for k in range(3)])
     error = scores.std(axis=0, ddof=1) / np.sqrt(3)
-    header = "accuracy, std. error  reg_lambda  n_components  units found  seconds"
+    header = "accuracy, std. error  unit_penalty  n_components  units found  seconds"
     print(f"{header}\n{'-' * len(header)}")
     for k in np.argsort(results["rank_test_accuracy"], kind="stable"):
         setting = results["params"][k]
         print(
             f"{results['mean_test_accuracy'][k]:12.3f} ± {error[k]:.3f}"
-            f"{setting['rbm__reg_lambda']:13g}{setting['rbm__n_components']:14}"
+            f"{setting['rbm__unit_penalty']:13g}{setting['rbm__n_components']:14}"
             f"{results['mean_test_units'][k]:13.1f}"
             f"{results['mean_fit_time'][k]:9.1f}"
         )

@@ -1,8 +1,8 @@
-"""Files from which a fit that was killed goes on.
+"""Files from which a killed fit is resumed.
 
 A file holds the state of training after a finished epoch or unit, and what tells
 whether a fit is the same. It is an archive of NumPy arrays, with a JSON text for the
-rest: to read it runs no code, as to read a pickle would.
+rest: unlike a pickle, it runs no code when it is read.
 """
 
 import hashlib
@@ -17,31 +17,31 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
 
-# Seconds from one write to the next, where epochs are shorter.
+# Least time between two writes, in seconds.
 INTERVAL = 1.0
 _HASHED_BYTES = 2**24
 _TEXT = "description"
 # Parameters that change no result.
 _IRRELEVANT = {"checkpoint", "n_jobs", "verbose", "warm_start"}
-# Longer values are not worth reading in an error message.
+# Longer values are left out of error messages.
 _MAX_SHOWN = 40
 _ADVICE = "Give another file name, or delete the file to begin anew."
 
 
 class Progress(NamedTuple):
-    """How far a training has come."""
+    """State of a training after an epoch or a step."""
 
     state: tuple
     """of a solver: a NamedTuple of arrays, numbers and other NamedTuples"""
     history: dict
     n_iter: int
     seconds: float
-    """that the training took so far"""
+    """duration of the training so far"""
     done: bool
 
 
 def open_checkpoint(estimator, X, X_val, seed):
-    """The checkpoint of a fit, with what an earlier call of the same fit has left.
+    """The checkpoint of a fit, with the state that an earlier call has left.
 
     The file is written at once, so that one that cannot be written is an error at the
     beginning. ``seed`` counts for a new file only: ``checkpoint.seed`` is the one to
@@ -51,7 +51,7 @@ def open_checkpoint(estimator, X, X_val, seed):
         return Checkpoint(None, {}, seed)
     if estimator.warm_start:
         raise ValueError(
-            "checkpoint and warm_start=True exclude each other: a file goes on with "
+            "checkpoint and warm_start=True exclude each other: a file resumes "
             "the fit that wrote it. Set checkpoint=None or warm_start=False."
         )
     identity = _identify(estimator, X, X_val)
@@ -63,7 +63,7 @@ def open_checkpoint(estimator, X, X_val, seed):
 
 
 class Checkpoint:
-    """A file that holds the stages of a fit; without a path, nothing."""
+    """The stages of a fit, in a file; without a path, nothing is kept."""
 
     def __init__(self, path, identity, seed):
         self.seed = int(seed)
@@ -83,7 +83,7 @@ class Checkpoint:
         return _decode(tree, {name: np.array(array) for name, array in arrays.items()})
 
     def save(self, stage, progress, finished=False):
-        """Keep a stage's progress, unless the last write was but a moment ago."""
+        """Write a stage's progress, at most once per `INTERVAL` unless it is done."""
         if self._path is None:
             return
         if not progress.done and time.monotonic() - self._last_write < INTERVAL:
@@ -98,13 +98,13 @@ class Checkpoint:
         return self.finished and list(self._stages)[-1:] == [stage]
 
     def finish(self):
-        """Mark the fit as finished, whatever stages it had."""
+        """Mark the fit as finished, regardless of its stages."""
         if self._path is not None and not self.finished:
             self.finished = True
             self.write()
 
     def read(self):
-        """Take over the file, if there is one, and if it belongs to the same fit."""
+        """Read the file if there is one; refuse one of another fit."""
         if self._path.is_dir():
             raise ValueError(f"checkpoint must be a file; {self._path} is a folder.")
         try:
@@ -127,7 +127,7 @@ class Checkpoint:
         self._stages = content["stages"]
 
     def write(self):
-        """Write a new file, and put it in the place of the old one in one go."""
+        """Write a new file, and replace the old one atomically."""
         arrays, trees = {}, {}
         for stage, (tree, its_arrays) in self._stages.items():
             trees[stage] = tree

@@ -1,8 +1,8 @@
-"""Named streams of random numbers: each purpose draws from a stream of its own.
+"""Named streams of random numbers: each purpose has a separate stream.
 
 A fit draws one integer from ``random_state``. Every generator of the fit follows from
-this seed, from the name of its stream, and from numbers that tell its draws apart (of
-an epoch, of a step): what one part draws changes nothing for the others.
+this seed, the name of its stream, and numbers that distinguish its draws (those of an
+epoch or a step): no part of a fit changes the random numbers of another.
 """
 
 import enum
@@ -23,6 +23,16 @@ class Stream(enum.IntEnum):
     UNIT_SEARCH = 0xF3A2
     CHAIN_UPDATES = 0xC0AA
     FINE_TUNING = 0x7E
+    EPOCH_ORDER = 0xE90C
+    EPOCH_CHAINS = 0xE9C4
+    CORRECTIVE_ORDER = 0xC00C
+    CORRECTIVE_CHAINS = 0xC0C4
+    FORWARD_ANNEALING = 0xF0A1
+    RESAMPLING = 0x5A3E
+    REVERSE_ANNEALING = 0x2EA1
+    ANNEALED_SAMPLES = 0xA5A1
+    GIBBS_CHAINS = 0x61B5
+    BASE_RATES = 0xBA5E
 
 
 def draw_seed(random_state):

@@ -272,7 +272,7 @@ for alpha in ["learn", 2.5, 2]:
     frank_wolfe(alpha=alpha)
     frank_wolfe(read_only(np.asfortranarray(V)), alpha=alpha)
     frank_wolfe(sp.csr_array(V.astype(np.float64)), alpha=alpha)
-frank_wolfe(objective="linearized", reg_lambda=1)
+frank_wolfe(objective="linearized", unit_penalty=1)
 frank_wolfe(radius=2.0, away_steps=True, n_corrective_steps=0)
 frank_wolfe(fine_tune=ContrastiveDivergenceRBM(max_iter=2))
 frank_wolfe(init=ContrastiveDivergenceRBM(2, max_iter=2))
@@ -315,19 +315,19 @@ CALLED = {
         "bits.forward",
         "bits.backward",
         "bits.activate",
-        "rbm.mean_units",
-        "rbm.sample_units",
-        "rbm.mean_and_sample_units",
-        "rbm.softplus_sum",
-        "rbm.anneal_hidden",
-        "rbm.anneal_visible",
-        "rbm.fractional_hidden",
-        "rbm.fractional_softplus",
-        "rbm.metropolis",
-        "rbm.update_weights",
-        "rbm.blend",
-        "states.count_on",
-        "states.transpose",
+        "units.mean_units",
+        "units.sample_units",
+        "units.mean_and_sample_units",
+        "units.softplus_sum",
+        "units.anneal_hidden",
+        "units.anneal_visible",
+        "units.fractional_hidden",
+        "units.fractional_softplus",
+        "units.metropolis",
+        "units.update_weights",
+        "units.blend",
+        "products.count_on",
+        "products.transpose",
     },
 }
 
@@ -377,7 +377,7 @@ def test_the_second_process_compiles_nothing_for_rbms(tmp_path):
     second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     # nothing was there before: what kernels call is compiled with them, for one kind
     # of arguments
-    used = CALLED["binary"] | {"random.row_key", "random.uniform"}
+    used = CALLED["binary"] | {"uniforms.row_key", "uniforms.uniform"}
     compiled = {name: count for name, count in first.items() if any(count)}
     assert compiled == dict.fromkeys(used, [1, 0, 1])
     for name in CALLED["binary"]:

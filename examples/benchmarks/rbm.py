@@ -87,11 +87,11 @@ def literal(name):
     runs = []
     for objective, steps in [("linearized", 0), ("likelihood", 0), ("likelihood", 100)]:
         grid = PAPER_LAMBDAS if objective == "linearized" else (0.1,)
-        for reg_lambda in grid:
+        for unit_penalty in grid:
             model = FrankWolfeRBM(
                 N_UNITS,
                 objective=objective,
-                reg_lambda=reg_lambda,
+                unit_penalty=unit_penalty,
                 n_corrective_steps=steps,
                 n_bias_steps=10,
                 random_state=0,
@@ -101,10 +101,10 @@ def literal(name):
                 {
                     "objective": objective,
                     "n_corrective_steps": steps,
-                    "reg_lambda": reg_lambda,
+                    "unit_penalty": unit_penalty,
                     "seconds": seconds,
                     "n_units": model.n_components_,
-                    "largest_norm": float(np.nanmax(model.path_["norm"])),
+                    "largest_norm": float(np.nanmax(model.history_["norm"])),
                 }
                 | evaluate(model, test)
             )
@@ -157,7 +157,8 @@ def print_tables(results):
             for run in part:
                 print(
                     f"  {run['objective']:10} corrective {run['n_corrective_steps']:2} "
-                    f"lambda {run['reg_lambda']:5} {run['log_likelihood']:10.2f} nats, "
+                    f"lambda {run['unit_penalty']:5} "
+                    f"{run['log_likelihood']:10.2f} nats, "
                     f"{run['n_units']} units, largest norm {run['largest_norm']:.1f}, "
                     f"{run['seconds']:.1f} s"
                 )

@@ -1,19 +1,19 @@
-"""Time and memory of RBMs over the number of units, features and samples.
+"""How the RBMs' time and memory grow with units, features and samples.
 
     python examples/benchmarks/rbm_scaling.py --output rbm_scaling.json --figures .
 
 One BLAS thread, synthetic binary data of 14 % ones. An epoch of persistent contrastive
 divergence, a temperature of annealed importance sampling and a Frank-Wolfe step are
 timed against the number of hidden units and of features; the temperature also against
-the number of chains. Epoch and growth against the number of samples run in separate
-processes, which also measure the largest resident memory, with the data as a bool
-array, as a bool memory map of a file and as a CSR matrix. (Pages of a mapped file count
-as resident, although the system may reclaim them.)
+the number of chains. Epoch and growth against the number of samples run in a process
+each, which tells the largest resident memory too, with the data as a bool array, as a
+bool memory map of a file and as a CSR matrix. (Pages of a mapped file count as
+resident, though the system may take them back.)
 
 The slope of a curve is that of a least-squares line through the upper half of its
-points, both axes logarithmic; it is compared with the exponent of the operation count.
-A Frank-Wolfe step searches 1,000 rows by default, regardless of the number of samples:
-its work does not grow with the samples unless all of them are searched.
+points, both axes logarithmic; beside it stands the exponent of the work itself. A
+Frank-Wolfe step searches 1,000 rows by default, however many there are: its work does
+not grow with the samples unless all of them are searched.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 N_ROWS = 2000
 N_FEATURES = 784
 N_UNITS = 200
-# Sizes for the curves over samples, and for the units that are grown there.
+# Of the curves against samples, and of the units that are grown there.
 FEW_UNITS = 50
 GROWN_UNITS = 5
 N_BETAS = 21
@@ -56,7 +56,7 @@ QUICK_SIZES = {
     "chains": (50, 100, 200),
     "samples": (500, 1000, 2000),
 }
-# Searching more rows than this for a unit would copy them as float32.
+# More rows than that are not all searched for a unit: they would be copied as float32.
 MAX_SEARCHED = 300000
 
 EPOCH = "PCD epoch"
@@ -96,7 +96,7 @@ def mapped_rows(n_rows, n_features, folder):
 
 
 def sparse_rows(n_rows, n_features):
-    """A CSR matrix: entries are counted, then written into arrays of that size."""
+    """Counted first, then written into arrays of the right size."""
     counts = [block.sum(axis=1) for block in blocks_of_rows(n_rows, n_features)]
     starts = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int32)
     columns, n_done = np.empty(starts[-1], dtype=np.int32), 0
@@ -141,7 +141,7 @@ def temperature(X, n_units, n_chains=100):
 
 
 def step(X, n_units):
-    """Seconds of the Frank-Wolfe step that adds one unit."""
+    """From a model with so many units to one more."""
     rbm = given_model(
         FrankWolfeRBM,
         X,
@@ -150,14 +150,14 @@ def step(X, n_units):
         warm_start=True,
         n_iter_no_change=1,
     )
-    return float(rbm.fit(X).path_["seconds"][0])
+    return float(rbm.fit(X).history_["seconds"][0])
 
 
 OPERATIONS = {EPOCH: epoch, TEMPERATURE: temperature, STEP: step}
 
 
 def least(function, budget):
-    """Minimum over as many runs as the budget allows, at least three."""
+    """Least of as many runs as the budget allows, three or more."""
     seconds, start = [], time.perf_counter()
     while len(seconds) < 3 or time.perf_counter() - start < budget:
         seconds.append(function())
@@ -165,7 +165,7 @@ def least(function, budget):
 
 
 def slope(sizes, values):
-    """Slope of the upper half of the points, on logarithmic axes."""
+    """Of the upper half, on logarithmic axes."""
     half = len(sizes) // 2
     return float(np.polyfit(np.log(sizes[half:]), np.log(values[half:]), 1)[0])
 
@@ -204,7 +204,7 @@ def against_chains(sizes, budget):
     return {TEMPERATURE: curve(sizes, seconds)}
 
 
-# -- samples: one process per measurement ----------------------------------------
+# -- samples: a process each -----------------------------------------------------
 
 
 def peak():
@@ -214,10 +214,10 @@ def peak():
 
 
 def grow(X, **parameters):
-    """Seconds of a step, and of everything else in the fit."""
+    """Seconds per step, and of everything outside the steps."""
     start = time.perf_counter()
     rbm = FrankWolfeRBM(GROWN_UNITS, random_state=0, **parameters).fit(X)
-    whole, path = time.perf_counter() - start, rbm.path_
+    whole, path = time.perf_counter() - start, rbm.history_
     return {
         "seconds": float(path["seconds"][-1] / len(path["seconds"])),
         "around": float(whole - path["seconds"][-1]),
@@ -233,7 +233,7 @@ def train(X):
 
 
 def child(kind, n_rows):
-    """Train and grow on a number of rows, and print time and memory."""
+    """Train and grow on so many rows, and print what it took."""
     # compile, or load from the cache
     warm = dense_rows(500, N_FEATURES)
     train(warm)
@@ -341,7 +341,7 @@ def main():
             "numpy": np.__version__,
         },
     }
-    # first, because a process inherits the peak resident memory of its parent
+    # first: a process starts with the largest resident memory of the one it came from
     if "samples" in arguments.axes:
         results["samples"] = against_samples(sizes["samples"])
         print_curves("samples", results["samples"])

@@ -5,26 +5,27 @@
 MNIST (binary above 127) and Caltech-101 Silhouettes, split as in the paper. Three
 curves over the number of hidden units:
 
-- FW: Frank-Wolfe, one unit per step. The growth continues to the largest size; the
-  size at which early stopping would have ended it is printed, and drawn as a dashed
-  line, as in the paper.
+- FW: Frank-Wolfe, one unit per step. The growth continues to the largest size; the size
+  at which early stopping would have ended is printed, and drawn as a dashed line, as in
+  the paper.
 - CD (random init.): persistent contrastive divergence from random weights, five seeds,
   the best on the validation images.
-- CD (FW init.): a quick Frank-Wolfe growth, then the same fine-tuning, in no more time
-  than the five runs together.
-- on request (``--methods``), CD (random init.), one long run: one seed that gets the
-  epochs of all five; and the same fit with the validation images added to the training
-  images, whose "validation" likelihood is then meaningless.
+- CD (FW init.): a quick Frank-Wolfe growth, then the same fine-tuning, for no more time
+  in all than the five runs together.
+- on demand (``--methods``), CD (random init.), one long run: one seed that gets the
+  epochs of all five; and the same refitted with the validation images, whose own
+  "validation" likelihood then means nothing.
 
 The average test log-likelihood is estimated by annealed importance sampling from the
-base rates, 14,500 temperatures and 500 chains, with three standard errors. AIS tends to
-overestimate the likelihood; the reverse run, from the model, tends to underestimate it.
-It takes twice as long, and is done for some models of 500 and 700 units (`REVERSED`).
+base rates, 14,500 temperatures and 500 chains, with three standard errors. AIS
+tends to overestimate the likelihood; the reverse run, from the model, tends to
+underestimate it. It takes twice as long, and is made for some models of 500 and 700
+units (`REVERSED`).
 
 All settings were chosen on the validation images (user guide, The paper's figures).
-The test images are read once for each number and are not used for any choice. An
-interrupted run can be resumed: finished models and results are kept, other fits resume
-from their last epoch or unit. ``--data``, ``--sizes`` and ``--methods`` select parts.
+The test images are read once for each number and decide nothing. A run that is killed
+is resumed: finished models and results are kept, others resume from their last epoch or
+unit. ``--data``, ``--sizes`` and ``--methods`` take parts of it.
 """
 
 import time
@@ -35,7 +36,7 @@ import rbm_models as models
 from resumable import Results, side_by_side
 
 BETAS, N_CHAINS = "paper", 500
-# to distinguish the five runs
+# to tell the five runs apart
 QUICK = {"betas": 2000, "n_chains": 100, "random_state": 1}
 REVERSED = {
     (models.RANDOM, 500),
@@ -46,7 +47,7 @@ REVERSED = {
 
 
 def select(name, settings, method, sizes, seed, folder):
-    """Fit models one after the other, and estimate validation likelihoods quickly."""
+    """Fits, one after the other, and quick estimates of validation likelihoods."""
     rows = []
     for size in sizes:
         model, seconds = models.fit(name, settings, method, size, seed, folder)
@@ -69,11 +70,11 @@ def mean_log_likelihood(model, X, log_partition):
 
 def count_epochs(model):
     tuner = getattr(model, "fine_tune_", model)
-    return None if hasattr(tuner, "path_") else int(tuner.n_iter_)
+    return None if hasattr(tuner, "alpha_") else int(tuner.n_iter_)
 
 
 def evaluate(name, settings, method, size, seed, folder, kind):
-    """Test likelihood of a fitted model, by one kind of estimate."""
+    """Test likelihood of a model that is fitted already, by one kind of estimate."""
     model, _ = models.fit(name, settings, method, size, seed, folder)
     start = time.perf_counter()
     estimate = model.log_partition(kind, betas=BETAS, n_chains=N_CHAINS, random_state=0)
@@ -92,18 +93,18 @@ def evaluate(name, settings, method, size, seed, folder, kind):
 
 
 def stopped_size(name, settings, folder):
-    """Size at which early stopping would have ended the growth."""
+    """Where early stopping would have ended the growth."""
     gaps, n_units = [], []
     for size in models.SIZES:
         model, _ = models.fit(name, settings, models.GROWN, size, 0, folder)
-        gaps.extend(model.path_["gap"])
-        n_units.extend(model.path_["n_components"])
+        gaps.extend(model.history_["gap"])
+        n_units.extend(model.history_["n_components"])
     risen = gaps - np.minimum.accumulate(gaps) > settings["max_gap"]
     return int(n_units[np.argmax(risen)] if risen.any() else n_units[-1])
 
 
 def fit_all(results, arguments):
-    """Run the missing fits, the longest first."""
+    """What is missing of the fits, the longest first."""
     calls = []
     for name in arguments.data:
         settings, folder = models.SETTINGS[name], arguments.models
@@ -114,7 +115,7 @@ def fit_all(results, arguments):
                     for size in arguments.sizes
                     if results.missing(models.part_name(name, method, size), [seed])
                 ]
-                # a growth continues from size to size; other fits are independent
+                # a growth continues from size to size; other fits stand alone
                 chains = [missing] if method == models.GROWN else zip(missing[::-1])
                 calls += [
                     (name, settings, method, tuple(sizes), seed, folder)
@@ -142,7 +143,7 @@ def evaluate_all(results, arguments):
 
 
 def run(results, function, calls, n_jobs):
-    """Make the calls, and save each row as soon as it is available."""
+    """Make the calls, and keep their rows as soon as they are there."""
     start = time.perf_counter()
     for done, rows in enumerate(side_by_side(function, calls, n_jobs), 1):
         for part, row in rows:
@@ -175,7 +176,7 @@ def cell(results, name, method, size):
 
 
 def draw(results, arguments):
-    """Draw likelihoods over the number of units, one panel per data set."""
+    """One panel a data set: likelihoods over the number of units."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6 * len(arguments.data), 4.5), layout="constrained")
@@ -183,7 +184,7 @@ def draw(results, arguments):
     for axes, name in zip(panels, arguments.data, strict=True):
         for k, method in enumerate(arguments.methods):
             parts = {n: models.part_name(name, method, n) for n in arguments.sizes}
-            # the fits that another run left out
+            # what another run left out
             parts = {
                 k: part for k, part in parts.items() if results.rows(f"{part} | ais")
             }

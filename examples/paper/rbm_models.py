@@ -1,7 +1,7 @@
 """The models of figures 1 and 2 of the paper on infinite RBMs, and their data.
 
-Each fit has a checkpoint file in its own folder: an interrupted fit resumes from its
-last unit or epoch, and a finished one is read back.
+Each fit has a checkpoint file in a folder of its own: a killed run is resumed
+from its last unit or epoch, and one that is finished is read back.
 """
 
 import argparse
@@ -19,32 +19,32 @@ SIZES = (20, 50, 100, 200, 300, 400, 500, 600, 700)
 GROWN = "FW"
 RANDOM = "CD (random init.)"
 TUNED = "CD (FW init.)"
-# one run from random weights with the total time of the five
+# a run from random weights that gets all the time of the five
 LONG = "CD (random init.), one long run"
-# the same, fitted to the validation images as well after all choices
+# the same with the validation images to learn from as well, once all is chosen
 REFIT = "CD (random init.), refitted with the validation images"
 METHODS = (GROWN, RANDOM, TUNED, LONG, REFIT)
-# methods that the figures show
+# what the figures show
 SHOWN = (GROWN, RANDOM, TUNED)
 RANDOM_SEEDS = (0, 1, 2, 3, 4)
 
 
 TITLES = {"mnist": "MNIST", "caltech": "Caltech-101 Silhouettes"}
-# The best published averages (nats) of RBMs that we know of, by number of units.
+# Averages (nats) of RBMs that others published: the best that we know of, by units.
 PUBLISHED = {
     "mnist": {"centred PCD, 500 units": -84.9},
     "caltech": {"enhanced gradient, 500 units": -114.8, "2,000 units": -109.0},
 }
-# All initial units come from one Frank-Wolfe step, each searched on different rows: it
-# takes seconds, and avoids the coarse structure that the first units of a growth keep.
+# All units of a start by one Frank-Wolfe step, each searched on rows of its own: in
+# seconds, and without the coarse structure that the first units of a growth keep.
 START = {
     "max_search_iter": 3,
     "n_search_rows": 200,
     "n_corrective_steps": 0,
     "fine_tune_norm": 0.5,
 }
-# Chosen on the validation images (user guide, The paper's figures). "long" holds the
-# settings of the long run that differ: smaller steps, and more of them.
+# Chosen on the validation images (user guide, The paper's figures). "long" is what a
+# run with all the time differs in: smaller steps, more of them.
 SETTINGS = {
     "mnist": {
         "contrastive": {"learning_rate": 0.2, "max_iter": 15},
@@ -75,7 +75,7 @@ class Split(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Images, split as in the paper."""
+    """As the paper splits them."""
 
     train: Split
     validation: Split
@@ -102,7 +102,7 @@ def load(name):
 
 
 def fit(name, settings, method, size, seed, folder):
-    """The fitted model of one of `METHODS`, and its total time in seconds."""
+    """The fitted model of one of `METHODS`, and the seconds that it took in all."""
     before, init = 0.0, None
     if method == GROWN and size > SIZES[0]:
         # the growth continues from the previous size
@@ -117,17 +117,17 @@ def fit(name, settings, method, size, seed, folder):
     X, X_val = load(name).train.X, load(name).validation.X
     if method == REFIT:
         X = np.concatenate([X, X_val])
-    # only early stopping of the growth needs the gap, which costs time
+    # only the growth's early stopping looks at the gap, which costs time
     model.fit(X, X_val=X_val if method == GROWN else None)
     return model, before + total_seconds(model)
 
 
 def make(settings, method, size, seed, init=None):
-    """The unfitted estimator."""
+    """The estimator, not yet fitted."""
     options = settings["contrastive" if method == RANDOM else "long"]
     cd = ContrastiveDivergenceRBM(size, random_state=seed, **options)
     if method == REFIT:
-        # the same number of updates
+        # as many updates
         cd.set_params(max_iter=round(settings["refit"] * cd.max_iter))
     if method in (RANDOM, LONG, REFIT):
         return cd
@@ -140,19 +140,19 @@ def make(settings, method, size, seed, init=None):
 
 
 def total_seconds(model):
-    """Time of a fit, including fine-tuning, from the checkpoint."""
+    """Time of a fit, fine-tuning included; it is kept in the checkpoint."""
     seconds = float(model.history_["seconds"][-1])
     tuned = getattr(model, "fine_tune_", None)
     return seconds + (0.0 if tuned is None else total_seconds(tuned))
 
 
 def part_name(name, method, size):
-    """Name under which the results of a model are stored."""
+    """Under which the results of a model are kept."""
     return f"{name} | {method} | {size}"
 
 
 def best_row(likelihoods, name, method, size):
-    """The run of figure 1 with the best validation likelihood, or None."""
+    """Of the runs of figure 1, that with the best validation likelihood; or None."""
     rows = likelihoods.rows(part_name(name, method, size))
     return max(rows, key=lambda row: row["validation"], default=None)
 

@@ -1,47 +1,38 @@
-"""The RBM that finds its own size: Frank-Wolfe adds one hidden unit a step."""
+"""The RBM that finds its own size: Frank-Wolfe adds one hidden unit per step."""
 
-import time
 from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
+from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
-from .._persistence import Progress
-from .._random import Stream, derived_seed, draw_seed
-from .._sklearn import HasMethods, Interval, StrOptions, fit_context
+from .._random import Stream, derived_seed
+from .._sklearn import HasMethods, Interval, StrOptions, fit_context, with_callbacks
 from .._warnings import warn_caller
 from . import model as solver
-from .contrastive_divergence import (
-    ContrastiveDivergenceRBM,
-    divergence,
-    mean_log_probability,
-    model_of_init,
-    monitored_rows,
-    risen,
-    start_job,
+from .contrastive_divergence import ContrastiveDivergenceRBM
+from .inference import RBM_CONSTRAINTS, BaseRBM
+from .texts import TEXTS
+from .training import epochs, growing
+from .training.job import (
+    Callbacks,
+    Start,
+    computing,
+    open_job,
+    open_partial_job,
+    split_rows,
 )
-from .inference import (
-    RBM_CONSTRAINTS,
-    BaseRBM,
-    Job,
-    Seen,
-    append_record,
-    format_duration,
-    time_of_growth,
-)
-from .learning import contrastive, growth
-from .training.rows import check_rows, result_dtype
-
-# Rows whose mean free energy is recorded after each unit.
-_MONITORED_ROWS = 1000
+from .training.result import Seen, Training, model_attributes, store
+from .training.start import model_of_init, start_training
+from .visible import BINARY
 
 
+@shared_parameters(TEXTS)
 class FrankWolfeRBM(BaseRBM):
-    r"""Binary restricted Boltzmann machine that grows, one hidden unit a step.
+    r"""Binary restricted Boltzmann machine that grows, one hidden unit per step.
 
     The RBM with a distribution q over hidden units,
 
@@ -55,152 +46,128 @@ class FrankWolfeRBM(BaseRBM):
     Parameters
     ----------
     n_components : int, default=100
-        Largest number of hidden units. At least one is kept, an idle one with zero
-        weights where none gains.
+        Largest number of hidden units. If no unit gains anything, one idle unit with
+        zero weights is kept.
+    unit_penalty : float, default=0.1
+        Strength λ of the penalty λ/2 |w, b|^2 on the gain of a new unit.
+    learning_rate : float, default=0.1
+        Step size of bias steps, and of the first corrective step after each unit; that
+        of the last is near 0.
+    fine_tune : None or ContrastiveDivergenceRBM, default=None
+        Estimator of which a clone trains the grown model further. It starts from the
+        grown model in place of its ``init``. Its ``checkpoint`` must be None.
+    {{early_stopping}}
+    {{binarize}}
+    {{n_jobs}}
+    {{random_state}}
+    verbose : bool or int, default=False
+        Whether to print one line per step, with the remaining time if all units are
+        found.
+
+    Attributes
+    ----------
+    {{components_}}
+    {{intercept_hidden_}}
+    {{intercept_visible_}}
+    unit_weights_ : ndarray of shape (n_components_,)
+        Weights c of the hidden units in (11), all 1 with ``alpha="count"``.
+    alpha_ : float
+        Temperature, the sum of ``unit_weights_``.
+    {{base_intercept_}}
+    {{log_partition_}}
+    {{n_components_}}
+    n_iter_ : int
+        Number of Frank-Wolfe steps.
+    history_ : dict of ndarray, one entry per step
+        ``n_components`` after it; ``change`` (number of units added; -1: one removed;
+        0: none found); ``gain`` of the unit on held-out chains (nats per sample), its
+        ``norm``, the ``effective_sample_size`` of those chains after reweighting to
+        the model with the unit; ``frank_wolfe_gap`` of the linearised objective
+        (nats); ``acceptance`` of the chains; mean ``free_energy`` of training rows
+        and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
+        ``seconds`` since the start.
+    fine_tune_ : ContrastiveDivergenceRBM
+        The fitted fine-tuner, if ``fine_tune`` is given.
+    {{n_features_in_}}
+    {{feature_names_in_}}
+
+    Other Parameters
+    ----------------
     objective : {"likelihood", "linearized"}, default="likelihood"
         What a new unit maximises: the exact gain in mean log-likelihood,
         :math:`E_{data}[\log(1 + e^{w^T v})] - \log E_{model}[1 + e^{w^T v}]`; or its
-        linearisation (9), which overstates it. With "likelihood", the unit is checked
-        on held-out chains and rows, enters with the share (1, 1/2, .. 1/16) that gains
-        most there, or not at all.
-    reg_lambda : float, default=0.1
-        Strength of the penalty ``reg_lambda / 2`` times the squared norm of the unit's
-        weights, its bias included, on that gain.
+        linearisation (9), which overestimates it. With "likelihood", the unit is
+        checked on held-out chains and rows. It enters scaled by the fraction (1, 1/2,
+        ..., 1/16) that gains most there, or not at all.
     radius : float or None, default=None
-        Search the ball of this radius, beside the penalty.
+        Radius of the ball that is searched, in addition to the penalty. None means the
+        whole space.
     alpha : "count", "learn" or float, default="count"
         Temperature: the sum of the unit weights. "count" is the number of units, which
-        gives a standard RBM; a number or "learn" (the appendix's gradient, by Newton
-        steps) gives a fractional one (11), sampled by Metropolis-Hastings steps. With
+        gives a standard RBM. A number or "learn" (the appendix's gradient, by Newton
+        steps) gives a fractional RBM (11), sampled by Metropolis-Hastings steps. With
         a number, each new unit takes weight from the others, and none is refused.
     away_steps : bool, default=False
-        Take a unit out where that gains more than adding one (Guelat and Marcotte).
+        Whether to remove a unit if that gains more than adding one (Guelat and
+        Marcotte).
     units_per_step : int, default=1
-        Units that a step adds. With more than one, each is searched on rows of its own
-        against the same model, and they enter together with the share of their weights
-        that gains most on held-out chains. ``n_components`` of them, with
-        ``fine_tune``, are a quick and diverse start for it.
+        Number of units that a step adds. Each is searched on rows of its own against
+        the same model, and all enter together, scaled by the fraction that gains most
+        on held-out chains. ``n_components`` of them, with ``fine_tune``, are a quick
+        and diverse start.
     n_chains : int, default=1000
-        Markov chains of the current model, half of them held out from the search.
+        Markov chains of the current model. Half of them are held out from the search.
     n_gibbs_steps : int, default=5
         Steps of all chains before each search.
     n_search_rows : int, default=1000
-        Training rows of a search, drawn anew for each, and as many to check on.
+        Training rows of a search, newly drawn each time, and as many for the check.
     max_search_iter : int, default=10
         L-BFGS iterations of a search.
     n_bias_steps : int, default=1
         Gradient steps (10) on the visible biases after each unit.
     n_corrective_steps : int, default=100
         Steps of persistent contrastive divergence on all parameters after each unit.
-        0 is Algorithm 1.
-    batch_size : int, default=100
-        Rows of a corrective step's mini-batch.
-    learning_rate : float, default=0.1
-        Step size of bias steps, and of the first corrective step after each unit; that
-        of the last is near 0.
+        0 gives Algorithm 1.
+    {{batch_size}}
     averaging : float, default=0.02
-        Share of the corrective steps so far, in [0, 1], over which the parameters are
-        averaged: the fitted model is that average, growth goes on from the last ones.
-        0 for the last ones.
+        {{averaging}}
     init : None or RBM estimator, default=None
-        Model to go on from, this package's or scikit-learn's; all its units count, and
-        stay. It is cloned and fitted first (wrap one that is fitted already into
-        :class:`~sklearn.frozen.FrozenEstimator`). None starts without hidden units, at
+        Model that grows, this package's or scikit-learn's. All its units count, and
+        are kept. It is cloned and fitted first; wrap one that is already fitted into
+        :class:`~sklearn.frozen.FrozenEstimator`. None starts without hidden units, at
         the base rates.
-    fine_tune : None or ContrastiveDivergenceRBM, default=None
-        Trains the grown model further; a clone of it does, from the grown model in
-        place of its ``init``. Its ``checkpoint`` must be None.
     fine_tune_norm : float or None, default=None
-        Scale the units' inputs down before fine-tuning, so that no unit has weights of
-        a larger norm; 0.5 is a good value. Grown units are near saturation, above all
-        the first ones, which hold what the many then could share: from small weights
-        in their directions, a fine-tuning as long as a training from random weights
-        ends at a better likelihood, a short one at a worse. None starts from the grown
-        model as it is.
-    binarize : float or None, default=0.5
-        Threshold above which a value is 1. With None, values are probabilities.
+        Largest norm of a unit's weights before fine-tuning; inputs of units with larger
+        weights are scaled down. 0.5 is a good value. Grown units are near saturation,
+        above all the first ones. From small weights in their directions, a fine-tuning
+        as long as a training from random weights ends at a better likelihood, a short
+        one at a worse. None starts from the grown model as it is.
     tol : float, default=0.0
-        A unit must gain more, in nats a sample.
+        A unit is added if it gains more than this, in nats per sample.
     n_iter_no_change : int, default=10
-        Growth ends after so many searches in turn that find no such unit.
-    early_stopping : bool, default=False
-        Whether to hold rows out, and stop when the gap between the average
-        log-likelihoods of training rows and theirs has risen by more than ``max_gap``.
-        The partition function cancels from it. Without it, growth mostly goes on to
-        ``n_components``: corrective steps fit the rows on which units are checked.
-    validation_fraction : float, default=0.1
-        Share of the rows to hold out, unless ``fit`` gets validation data.
+        Number of consecutive searches without such a unit after which growth ends.
+    {{validation_fraction}}
     max_gap : float, default=2.0
-        Largest rise of the gap above its lowest value, in nats a sample.
-    checkpoint : str, path-like or None, default=None
-        File for the state of training, which ``fit`` writes after a step of growth or
-        an epoch of fine-tuning, at most once a second. When a fit was killed, the same
-        ``fit`` goes on from there, and ends with the same result, bit for bit; after
-        the end it returns the model at once. A file of another fit (other parameters,
-        data or version of this package) is refused. With a ``random_state`` that is no
-        integer, the seed is that of the file. Each fit needs a file of its own. Not
-        with ``warm_start``; ``partial_fit`` leaves the file alone.
+        {{max_gap}}
+    {{checkpoint}}
     warm_start : bool, default=False
-        Go on from the previous fit, up to a raised ``n_components``. A fit that Ctrl-C
-        interrupts then keeps the last finished unit.
-    n_jobs : int or None, default=None
-        Threads for large products, which change no result: None for 1 unless in a
-        :obj:`joblib.parallel_config` context, -1 for all cores.
-    random_state : int, RandomState instance or None, default=None
-        Source of chains, mini-batches and the starts of the searches.
-    verbose : bool or int, default=False
-        Print a line a step, with the time that is left if all units are found.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_components_, n_features_in_)
-        Weights, in the order in which the units came; float64 when X is float64, else
-        float32. Training computes in float32.
-    intercept_hidden_ : ndarray of shape (n_components_,)
-        Biases of the hidden units.
-    intercept_visible_ : ndarray of shape (n_features_in_,)
-        Biases of the visible units.
-    unit_weights_ : ndarray of shape (n_components_,)
-        Multiplicities c of the units in (11), all 1 with ``alpha="count"``.
-    alpha_ : float
-        Temperature, the sum of ``unit_weights_``.
-    base_intercept_ : ndarray of shape (n_features_in_,)
-        Log-odds of the smoothed base rates of the training data, from which annealed
-        importance sampling starts.
-    log_partition_ : float
-        Log partition function in nats, estimated when first asked for.
-    n_components_ : int
-        Number of units.
-    n_iter_ : int
-        Frank-Wolfe steps done.
-    path_ : dict of ndarray, one entry a step
-        ``n_components`` after it; ``change`` (units added; -1: one removed; 0:
-        none found); ``gain`` of the unit on held-out chains (nats a sample), its
-        ``norm``, the ``effective_sample_size`` of those chains after reweighting to
-        the model with the unit; ``frank_wolfe_gap`` of the linearised objective
-        (nats); ``acceptance`` of the chains; mean ``free_energy`` of training rows
-        and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
-        ``seconds`` since the start.
-    history_ : dict of ndarray
-        The same as ``path_``.
-    fine_tune_ : ContrastiveDivergenceRBM
-        The fitted fine-tuner, if there is one.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when they are all strings.
+        Whether to continue from the previous fit, up to a raised ``n_components``. A
+        fit that is interrupted by Ctrl-C then keeps the last finished step.
 
     See Also
     --------
-    ContrastiveDivergenceRBM : A given number of units.
+    ContrastiveDivergenceRBM : Trains a given number of units.
 
     Notes
     -----
-    See `ContrastiveDivergenceRBM` for what can change a result in its last digits.
+    Units are kept in the order in which they were added. See
+    `ContrastiveDivergenceRBM` for what can change a result in its last digits. Without
+    ``early_stopping``, growth usually continues to ``n_components``: corrective steps
+    fit the rows on which units are checked.
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
-    ``sklearn.callback`` shows bars for the growth, a unit a step, and for the epochs of
-    fine-tuning, with the time that is left (it needs rich). Callbacks get ``X`` and
+    ``sklearn.callback`` shows bars for the growth, by units, and for the epochs of
+    fine-tuning, with the remaining time (it needs rich). Callbacks get ``X`` and
     ``y`` as ``fit`` got them, and the model after each unit. One that asks to stop at
     the end of a unit ends the growth; at the end of the growth, the fit, without
     fine-tuning. Such a fit counts as finished.
@@ -224,7 +191,7 @@ class FrankWolfeRBM(BaseRBM):
         **RBM_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "objective": [StrOptions({"likelihood", "linearized"})],
-        "reg_lambda": [Interval(Real, 0, None, closed="left")],
+        "unit_penalty": [Interval(Real, 0, None, closed="left")],
         "radius": [Interval(Real, 0, None, closed="neither"), None],
         "alpha": [
             StrOptions({"count", "learn"}),
@@ -252,8 +219,15 @@ class FrankWolfeRBM(BaseRBM):
         self,
         n_components=100,
         *,
+        unit_penalty=0.1,
+        learning_rate=0.1,
+        fine_tune=None,
+        early_stopping=False,
+        binarize=0.5,
+        n_jobs=None,
+        random_state=None,
+        verbose=False,
         objective="likelihood",
-        reg_lambda=0.1,
         radius=None,
         alpha="count",
         away_steps=False,
@@ -265,26 +239,26 @@ class FrankWolfeRBM(BaseRBM):
         n_bias_steps=1,
         n_corrective_steps=100,
         batch_size=100,
-        learning_rate=0.1,
         averaging=0.02,
         init=None,
-        fine_tune=None,
         fine_tune_norm=None,
-        binarize=0.5,
         tol=0.0,
         n_iter_no_change=10,
-        early_stopping=False,
         validation_fraction=0.1,
         max_gap=2.0,
         checkpoint=None,
         warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=False,
     ):
         self.n_components = n_components
+        self.unit_penalty = unit_penalty
+        self.learning_rate = learning_rate
+        self.fine_tune = fine_tune
+        self.early_stopping = early_stopping
+        self.binarize = binarize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
         self.objective = objective
-        self.reg_lambda = reg_lambda
         self.radius = radius
         self.alpha = alpha
         self.away_steps = away_steps
@@ -296,82 +270,66 @@ class FrankWolfeRBM(BaseRBM):
         self.n_bias_steps = n_bias_steps
         self.n_corrective_steps = n_corrective_steps
         self.batch_size = batch_size
-        self.learning_rate = learning_rate
         self.averaging = averaging
         self.init = init
-        self.fine_tune = fine_tune
         self.fine_tune_norm = fine_tune_norm
-        self.binarize = binarize
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
-        self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.max_gap = max_gap
         self.checkpoint = checkpoint
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
+    @shared_parameters(TEXTS)
     def fit(self, X, y=None, *, X_val=None):
         """Grow a model from data.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states: bool, integer or float, dense or CSR. Constant features
-            are fine.
-        y : None
-            Ignored, but for callbacks.
-        X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
-                default=None
-            Validation data for the gap in ``path_``, and for early stopping in place
-            of held-out rows.
+        {{X_fit}}
+        {{y}}
+        {{X_val}}
 
         Returns
         -------
         self : FrankWolfeRBM
             The fitted estimator. If the fit fails or is interrupted, an earlier fit
-            stays as it was.
+            is kept as it was.
 
         Raises
         ------
-        ValueError
-            For parameters outside their range, for values that are not finite or, with
-            ``binarize=None``, outside [0, 1], when the weights diverge, and for a
-            checkpoint of another fit or a damaged one.
-        OSError
-            For a checkpoint that cannot be written.
+        {{raises}}
         """
-        goes_on = self.warm_start and hasattr(self, "components_")
+        resumes = self.warm_start and hasattr(self, "components_")
         if self.fine_tune is not None:
-            self._check_tuner()
-        job = start_job(self, X, y, X_val, goes_on)
-        if goes_on:
-            start = partial(self._last_state, job.train)
-        else:
-            start = partial(self._start, job.train, job.seed)
-            self.history_, self.n_iter_ = {}, 0
-        n_stages = 1 if self.fine_tune is None else 2
-        fit_task = self._init_callback_context(max_subtasks=n_stages)
-        self._begin_task(fit_task, job)
-        stop, interrupted = self._grow(job, start, fit_task)
-        if interrupted:
+            _check_tuner(self.fine_tune)
+        job = open_job(self, X, X_val, resumes)
+        attributes = partial(
+            self._fitted_attributes, Seen.of(job.train), job.dtype, job.seed
+        )
+        job = job._replace(callbacks=Callbacks(self, X, y, attributes))
+        fit_task = job.callbacks.begin_fit(1 if self.fine_tune is None else 2)
+        start, settings = self._start(job, resumes), growing.settings_of(self)
+        grown = growing.grow(settings, job, start, fit_task)
+        store(self, grown, attributes(growing.model(grown)))
+        _warn_if_empty(grown.state.rbm)
+        if grown.interrupted:
             raise FitInterrupted
-        # or a callback has ended this fit in an earlier call
-        stop = stop or job.checkpoint.ends_with("growth")
-        if self.fine_tune is not None and not stop:
-            self._tune(job, fit_task)
+        if self.fine_tune is not None and not grown.stopped:
+            tuner, tuned = self._fine_tune(X, y, job, grown, fit_task)
+            self.fine_tune_ = tuner
+            store(self, tuned, attributes(growing.model(tuned)))
+            grown = tuned
         job.checkpoint.finish()
-        self._end_task(fit_task, job, self._training.average)
+        job.callbacks.end(fit_task, growing.model(grown))
         return self
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X, y=None):
-        """Take one Frank-Wolfe step, and go through the rows in corrective steps.
+        """Take one Frank-Wolfe step, then corrective steps once through the rows.
 
         A unit is added only up to ``n_components``. There is no fine-tuning.
 
@@ -387,250 +345,126 @@ class FrankWolfeRBM(BaseRBM):
         self : FrankWolfeRBM
             The estimator.
         """
-        goes_on = hasattr(self, "components_")
-        rows = check_rows(self, X, reset=not goes_on)
-        if goes_on:
-            seed, dtype, seen = self._seed, self.components_.dtype, self._seen
-            state = self._last_state(rows)
-        else:
-            seed, dtype = draw_seed(self.random_state), result_dtype(rows.X)
-            state = self._start(rows, seed)
-            seen = Seen(np.zeros(rows.n_features), 0)
-            self.history_, self.n_iter_ = {}, 0
-        seen = seen.add(rows)
-        state = state._replace(visible_offset=seen.rates.astype(np.float32))
-        # the corrective steps follow, as one pass through the rows
-        settings = self._settings()._replace(n_corrective_steps=0)
-        if len(state.rbm.weights) < self.n_components:
-            job = Job(X, y, rows, None, dtype, seed, None)
-            began = time.perf_counter()
-            state = self._record_step(settings, state, job, rows, began)
-            if self.verbose:
-                self._print_step(len(self.history_["seconds"]) - 1)
-        if self.n_corrective_steps and len(state.rbm.weights):
-            order = np.random.default_rng((seed, self.n_iter_)).permutation(len(rows))
-            batches = np.array_split(order, -(-len(rows) // self.batch_size))
-            state = self._guarded(growth.correct, settings, state, rows, batches, seed)
-        self.n_iter_ = max(1, self.n_iter_)
-        self._finish(state, seen, dtype, seed)
+        resumes = hasattr(self, "components_")
+        job = open_partial_job(self, X, resumes)
+        seen = self._seen.add(job.train) if resumes else Seen.of(job.train)
+        start, settings = self._start(job, resumes), growing.settings_of(self)
+        training = Training(start.make_state(), start.history, start.n_iter)
+        training = growing.take_partial_step(settings, job, training, seen.rates)
+        rbm = growing.model(training)
+        store(self, training, self._fitted_attributes(seen, job.dtype, job.seed, rbm))
         return self
 
-    @property
-    def path_(self):
-        """Record of the growth, one entry a step: the same as ``history_``."""
-        check_is_fitted(self)
-        return self.history_
+    def _start(self, job, resumes):
+        """Where growth begins: anew, or where an earlier fit has left it."""
+        if not resumes:
+            return Start(partial(self._first_state, job), {}, 0)
+        return Start(partial(self._last_state, job), self.history_, self.n_iter_)
 
-    def _check_tuner(self):
-        self.fine_tune._validate_params()
-        if self.fine_tune.checkpoint is not None:
-            raise ValueError(
-                "fine_tune must have checkpoint=None: the checkpoint of FrankWolfeRBM "
-                "holds its epochs as well. Set that one instead."
-            )
-
-    def _last_state(self, rows):
-        """Where the growth was left, or a start from a model that came otherwise."""
-        if self._training is not None:
-            return self._training
-        return self._start_from(self._training_rbm(), rows, self._seed)
-
-    def _start(self, rows, seed):
-        """The model to grow from."""
+    def _first_state(self, job):
         if self.init is None:
-            base = solver.log_odds(rows.mean(), len(rows))
+            base = BINARY.natural_parameters(job.train.mean(), len(job.train))
             rbm = solver.independent_units(base)
         else:
-            rbm = model_of_init(self.init, rows)
+            rbm = model_of_init(self.init, job.train)
         if self.alpha == "count" and not solver.is_standard(rbm):
             raise ValueError(
-                "alpha='count' goes on from a standard RBM; init has unit_weights_ "
+                "alpha='count' continues from a standard RBM; init has unit_weights_ "
                 "other than 1. Set alpha='learn' or a number."
             )
-        return self._start_from(rbm, rows, seed)
+        return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
 
-    def _start_from(self, rbm, rows, seed):
-        means = solver.hidden_means(rbm, rows.states(slice(_MONITORED_ROWS)))
-        return growth.init(rbm, self.n_chains, rows.mean(), means.mean(axis=0), seed)
+    def _last_state(self, job):
+        """Of growth here, or that of a model that came otherwise."""
+        if self._training is not None:
+            return self._training
+        rbm = self._training_rbm()
+        return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
 
-    def _settings(self):
-        return growth.Settings(
-            objective=self.objective,
-            reg_lambda=float(self.reg_lambda),
-            radius=self.radius,
-            alpha=self.alpha,
-            away_steps=self.away_steps,
-            units_per_step=self.units_per_step,
-            n_search_rows=self.n_search_rows,
-            max_search_iter=self.max_search_iter,
-            n_gibbs_steps=self.n_gibbs_steps,
-            n_bias_steps=self.n_bias_steps,
-            n_corrective_steps=self.n_corrective_steps,
-            batch_size=self.batch_size,
-            learning_rate=float(self.learning_rate),
-            averaging=float(self.averaging),
-            tol=float(self.tol),
-        )
+    def _fine_tune(self, X, y, job, grown, fit_task):
+        """Train the grown model by a clone of the fine-tuner.
 
-    def _grow(self, job, start, fit_task):
-        """Steps until the model is large enough, or grows no more; store it.
-
-        Returns whether a callback wants no more, and whether Ctrl-C came.
+        Returns the fitted clone, and the growth with the model that it has trained.
         """
-        settings = self._settings()
-        monitored = monitored_rows(job.train, job.seed, _MONITORED_ROWS)
-        n_before = len(self.history_.get("change", ()))
-        first, interrupted = self.n_iter_, False
-        state, _, _, seconds, done = self._go_on(job, "growth", start)
-        largest = len(state.rbm.weights)
-        if largest >= self.n_components and not done:
-            done = True
-            self._save_growth(job, state, seconds, done)
-        began = time.perf_counter() - seconds
-        n_left = 0 if done else self._n_steps(largest)
-        growth_task = fit_task.subcontext("growth", max_subtasks=n_left)
-        self._begin_task(growth_task, job)
-        task = None
-        while not done:
-            # a task ends with a unit more than ever, after however many steps
-            task = task or self._begin_task(growth_task.subcontext("unit"), job)
-            try:
-                state = self._record_step(settings, state, job, monitored, began)
-            except KeyboardInterrupt:
-                if not (self.warm_start and self.n_iter_ > first):
-                    raise
-                interrupted = True
-                break
-            if self.verbose:
-                self._print_step(n_before)
-            done = self._is_grown(first, n_before)
-            if done or len(state.rbm.weights) > largest:
-                largest = len(state.rbm.weights)
-                done = self._end_task(task, job, state.average) or done
-                task = None
-            self._save_growth(job, state, self.history_["seconds"][-1], done)
-        self.n_iter_ = max(1, self.n_iter_)
-        self._finish(state, Seen(job.train.mean(), len(job.train)), job.dtype, job.seed)
-        _check_growth(state.rbm)
-        if interrupted:
-            return True, True
-        return self._end_task(growth_task, job, state.average), False
+        rows = job.train
+        tuner, job = self._make_tuner(job)
 
-    def _n_steps(self, n_units):
-        """Steps to ``n_components``, if each finds what it searches."""
-        return -(-(self.n_components - n_units) // self.units_per_step)
+        def first_state():
+            rbm, chains = grown.state.average, grown.state.chains.states
+            if self.fine_tune_norm is not None:
+                rbm, chains = self._shrink(rbm, rows), None
+            return start_training(rbm, job.train, tuner.batch_size, job.seed, chains)
 
-    def _is_grown(self, first, n_before):
-        """Whether the last step was the last of this growth."""
-        if self.history_["n_components"][-1] >= self.n_components:
-            return True
-        changes = self.history_["change"][n_before:]
-        found = np.flatnonzero(changes)
-        n_in_vain = len(changes) - (found[-1] + 1 if len(found) else 0)
-        if n_in_vain >= self.n_iter_no_change:
-            return True
-        # additions and removals may undo each other for ever
-        if self.n_iter_ - first >= 10 * self.n_components:
-            return True
-        return self.early_stopping and risen(self.history_["gap"], self.max_gap)
-
-    def _save_growth(self, job, state, seconds, done):
-        progress = Progress(state, self.history_, self.n_iter_, float(seconds), done)
-        job.checkpoint.save("growth", progress, done and self.fine_tune is None)
-
-    def _record_step(self, settings, state, job, monitored, began):
-        """A step and its entry in ``path_``."""
-        n_missing = self.n_components - len(state.rbm.weights)
-        settings = settings._replace(units_per_step=min(self.units_per_step, n_missing))
-        state, info = self._guarded(growth.step, settings, state, job.train, job.seed)
-        record = {
-            "n_components": len(state.rbm.weights),
-            **info._asdict(),
-            "free_energy": -mean_log_probability(state.average, monitored),
-        }
-        if job.validation is not None:
-            energy = -mean_log_probability(state.average, job.validation)
-            record["validation_free_energy"] = energy
-            record["gap"] = energy - record["free_energy"]
-        record["seconds"] = time.perf_counter() - began
-        self.history_ = append_record(self.history_, record)
-        self.n_iter_ += 1
-        return state
-
-    def _print_step(self, n_before):
-        last = {name: values[-1] for name, values in self.history_.items()}
-        sizes = self.history_["n_components"][n_before:]
-        left = time_of_growth(
-            self.history_["seconds"][n_before:], sizes, self.n_components - sizes[-1]
-        )
-        print(
-            f"step {self.n_iter_}: {last['n_components']:.0f} of at most "
-            f"{self.n_components} units, gain {last['gain']:.3g}, "
-            f"norm {last['norm']:.3g}, {format_duration(left)} left"
-        )
-
-    def _guarded(self, function, *arguments):
-        try:
-            with self._threads():
-                return function(*arguments)
-        except contrastive.Diverged as error:
-            raise divergence(error, self.learning_rate) from error
-
-    def _tune(self, job, fit_task):
-        """Hand the grown model to a clone of the fine-tuner."""
-        state = self._training
-        rbm, chains = state.average, state.chains.states
-        if self.fine_tune_norm is not None:
-            some, base = job.train.states(slice(_MONITORED_ROWS)), self.base_intercept_
-            with self._threads():
-                rbm = solver.shrink(rbm, self.fine_tune_norm, base, some)
-            chains = None
-        tuner = clone(self.fine_tune).set_params(binarize=self.binarize)
-        if hasattr(self, "feature_names_in_"):
-            tuner.feature_names_in_ = self.feature_names_in_
-        # its steps count from one, as those of the growth did
-        seed = int(derived_seed(job.seed, Stream.FINE_TUNING, dtype=np.uint32))
+        start = Start(first_state, {}, 0)
         task = fit_task.subcontext("fine-tuning")
         try:
             with task.propagate_callback_context(tuner):
-                self._begin_task(task, job)
-                tuner._tune(rbm, chains, job._replace(seed=seed))
-                self._end_task(task, job, tuner._training_rbm())
+                job.callbacks.begin(task)
+                _train_tuner(tuner, X, y, job, start)
+                rbm = tuner._training_rbm()
+                job.callbacks.end(task, rbm)
         except KeyboardInterrupt:
             if not self.warm_start:
                 raise
             # the grown model is stored, and is kept
             raise FitInterrupted from None
-        self.fine_tune_ = tuner
-        # growing on by warm_start starts from the tuned model
-        rbm = tuner._training_rbm()
-        state = state._replace(rbm=rbm, average=rbm)
-        self._finish(state, self._seen, job.dtype, job.seed)
+        # growth that is resumed by warm_start starts from the tuned model
+        state = grown.state._replace(rbm=rbm, average=rbm)
+        return tuner, grown._replace(state=state)
 
-    def _finish(self, state, seen, dtype, seed):
-        """Store the model, and where its growth was left."""
-        self._store(_with_a_unit(state.average), seen, dtype, seed)
-        self._training = state
+    def _make_tuner(self, job):
+        """A clone of the fine-tuner, and its job."""
+        tuner = clone(self.fine_tune).set_params(binarize=self.binarize)
+        tuner.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            tuner.feature_names_in_ = self.feature_names_in_
+        # its steps count from one, as those of the growth did
+        seed = int(derived_seed(job.seed, Stream.FINE_TUNING, dtype=np.uint32))
+        job = job._replace(seed=seed)
+        if job.validation is None:
+            train, validation = split_rows(tuner, job.train, None, seed)
+            job = job._replace(train=train, validation=validation)
+        return tuner, job
 
-    def _end_task(self, context, job, rbm):
-        return super()._end_task(context, job, _with_a_unit(rbm))
+    def _shrink(self, rbm, rows):
+        """The model with small weights, to be trained anew in their directions."""
+        base = BINARY.natural_parameters(rows.mean(), len(rows))
+        some = rows.states(slice(growing.MONITORED_ROWS))
+        with computing(self.n_jobs, self.learning_rate):
+            return solver.shrink(rbm, self.fine_tune_norm, base, some)
 
-    def _attributes(self, rbm, seen, dtype, seed):
-        attributes = super()._attributes(rbm, seen, dtype, seed)
+    def _fitted_attributes(self, seen, dtype, seed, rbm):
+        attributes = super()._fitted_attributes(seen, dtype, seed, rbm)
         return {**attributes, "alpha_": float(attributes["unit_weights_"].sum())}
 
 
-def _check_growth(rbm):
+def _check_tuner(tuner):
+    tuner._validate_params()
+    if tuner.checkpoint is not None:
+        raise ValueError(
+            "fine_tune must have checkpoint=None: the checkpoint of FrankWolfeRBM "
+            "holds its epochs as well. Set that one instead."
+        )
+
+
+@with_callbacks
+def _train_tuner(tuner, X, y, job, start):
+    """Fit an estimator of contrastive divergence from a given start."""
+    attributes = partial(model_attributes, Seen.of(job.train), job.dtype, job.seed)
+    job = job._replace(callbacks=Callbacks(tuner, X, y, attributes))
+    settings = epochs.settings_of(tuner)
+    training = epochs.train(settings, job, start, stage="fine_tune")
+    if training.interrupted:
+        raise FitInterrupted
+    store(tuner, training, attributes(epochs.model(settings, training)))
+
+
+def _warn_if_empty(rbm):
     """Warn of a model without units."""
     if not len(rbm.weights):
         warn_caller(
             "No hidden unit gained anything: the model is that of independent "
-            "features, with one idle unit. Change reg_lambda, or increase n_chains "
+            "features, with one idle unit. Change unit_penalty, or increase n_chains "
             "and n_search_rows.",
             ConvergenceWarning,
         )
-
-
-def _with_a_unit(rbm):
-    """An estimator without units would have no features."""
-    return rbm if len(rbm.weights) else growth.idle_unit(rbm)

@@ -4,8 +4,8 @@ The model is (11) of Ping, Liu and Ihler,
 
     log p(v) = sum_i c_i softplus(w_i . v + b_i) + b . v - log Z,
 
-the standard RBM where all c_i are 1. States are uint8, 0 or 1, and their products are
-sums of weights; arithmetic is float32.
+the standard RBM where all c_i are 1. Hidden units are binary. What depends on the kind
+of the visible units is in `visible`. Arithmetic is float32.
 """
 
 from typing import NamedTuple
@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from .kernels import units as kernels
-from .kernels.products import count_on, multiply, multiply_transposed
-from .threads import share_out
+from .states import by_feature, draw, product
+from .visible import BINARY, BinaryUnits
 
 # Rows of a block where a whole data set passes through the hidden layer.
 BLOCK_ROWS = 2048
@@ -26,7 +26,7 @@ _DRAWS_PER_STEP = 2
 
 
 class RBM(NamedTuple):
-    """Parameters, all float32 and C-contiguous."""
+    """Parameters, float32 and C-contiguous, and the kind of the visible units."""
 
     weights: np.ndarray
     """(n_units, n_features)"""
@@ -36,6 +36,8 @@ class RBM(NamedTuple):
     """(n_features,) biases of the visible units"""
     unit_weights: np.ndarray
     """(n_units,) the c_i"""
+    units: BinaryUnits = BINARY
+    """what the visible units are"""
 
 
 class Chains(NamedTuple):
@@ -46,8 +48,8 @@ class Chains(NamedTuple):
     """
 
     states: np.ndarray
-    """(n_chains, n_features) uint8, 0 or 1; float32 where values are clamped that are
-    neither"""
+    """(n_chains, n_features) as the visible units draw them: uint8, 0 or 1, for binary
+    ones; float32 where values are clamped that are neither"""
     seed: np.uint64
     step: int
     first_row: int
@@ -62,41 +64,56 @@ class Clamp(NamedTuple):
     """the same: uint8, 0 or 1, or float32"""
 
 
-def make_rbm(weights, hidden, visible, unit_weights=None):
+def make_rbm(weights, hidden, visible, unit_weights=None, units=BINARY):
     """An RBM that owns its arrays."""
     if unit_weights is None:
         unit_weights = np.ones(len(weights))
     arrays = (weights, hidden, visible, unit_weights)
-    return RBM(*(np.array(a, dtype=np.float32, order="C", copy=True) for a in arrays))
+    own = (np.array(a, dtype=np.float32, order="C", copy=True) for a in arrays)
+    return RBM(*own, units)
 
 
-def independent_units(visible):
+def independent_units(visible, units=BINARY):
     """The model without hidden units."""
-    return make_rbm(np.zeros((0, len(visible))), np.zeros(0), visible)
+    return make_rbm(
+        np.zeros((0, len(visible))), np.zeros(0), visible, np.zeros(0), units
+    )
 
 
 def is_standard(rbm):
+    """Whether all unit weights are 1."""
     return bool((rbm.unit_weights == 1.0).all())
 
 
 def copy(rbm):
-    return RBM(*(array.copy() for array in rbm))
+    """The model with arrays of its own."""
+    return RBM(*(array.copy() for array in rbm[:4]), rbm.units)
 
 
-def select(rbm, units):
-    """The model of some of the units."""
+def zeros_like(rbm):
+    """Zeros in the shapes of the parameters."""
+    return RBM(*(np.zeros_like(array) for array in rbm[:4]), rbm.units)
+
+
+def select(rbm, index):
+    """The model of some of the hidden units."""
     return make_rbm(
-        rbm.weights[units], rbm.hidden[units], rbm.visible, rbm.unit_weights[units]
+        rbm.weights[index],
+        rbm.hidden[index],
+        rbm.visible,
+        rbm.unit_weights[index],
+        rbm.units,
     )
 
 
 def append(rbm, weights, biases):
-    """The standard model with more units, one a row of ``weights``."""
+    """The standard model with more units, one per row of ``weights``."""
     return make_rbm(
         np.vstack([rbm.weights, weights]),
         np.append(rbm.hidden, biases),
         rbm.visible,
         np.append(rbm.unit_weights, np.ones(len(np.atleast_2d(weights)))),
+        rbm.units,
     )
 
 
@@ -111,67 +128,7 @@ def shrink(rbm, norm, base, V):
     weights, hidden = rbm.weights * scale[:, None], rbm.hidden * scale
     small = rbm._replace(weights=weights, hidden=hidden)
     visible = base - hidden_means(small, V).mean(axis=0) @ weights
-    return make_rbm(weights, hidden, visible, rbm.unit_weights)
-
-
-def log_odds(rates, n_samples):
-    """Visible biases of independent units.
-
-    The rates are smoothed by half a 1 and half a 0, so those of constant features are
-    finite.
-    """
-    smoothed = (np.asarray(rates, dtype=np.float64) * n_samples + 0.5) / (n_samples + 1)
-    return np.log(smoothed) - np.log1p(-smoothed)
-
-
-def by_feature(rbm):
-    """The weights by visible unit, (n_features, n_units)."""
-    return np.ascontiguousarray(rbm.weights.T)
-
-
-def product(states, values, out=None):
-    """``states @ values`` in float32: without multiplications for states of uint8."""
-    if out is None:
-        out = np.empty((len(states), values.shape[1]), dtype=np.float32)
-    if states.dtype != np.uint8:
-        return np.matmul(states, values, out=out)
-    _share_columns(multiply, states, values, out)
-    return out
-
-
-def transposed_product(states, values):
-    """``states.T @ values`` in the same way."""
-    if states.dtype != np.uint8:
-        return states.T @ values
-    out = np.empty((states.shape[1], values.shape[1]), dtype=np.float32)
-    _share_columns(multiply_transposed, states, values, out)
-    return out
-
-
-def _share_columns(kernel, states, values, out):
-    n_columns = out.shape[1]
-
-    def call(first, last):
-        kernel(states, values, out, first, last)
-
-    # a quarter of the states is on, or looked up
-    share_out(call, n_columns, states.size * n_columns // 4)
-
-
-def sum_states(states):
-    """Sum of each unit over the rows, float32: exact for states of uint8."""
-    if states.dtype != np.uint8:
-        return np.ones(len(states), dtype=np.float32) @ states
-    counts = np.empty(states.shape[1], dtype=np.float32)
-    count_on(states, counts)
-    return counts
-
-
-def draw(x, bias, place):
-    """States of the units with the inputs ``x``; ``place`` is (seed, step, row)."""
-    states = np.empty(x.shape, dtype=np.uint8)
-    kernels.sample_units(x, bias, *place, states)
-    return states
+    return make_rbm(weights, hidden, visible, rbm.unit_weights, rbm.units)
 
 
 def inputs(rbm, V):
@@ -181,7 +138,7 @@ def inputs(rbm, V):
     """
     if V.dtype == np.uint8:
         if len(V) >= _MANY_ROWS and rbm.weights.dtype == np.float32:
-            return product(V, by_feature(rbm)) + rbm.hidden
+            return product(V, by_feature(rbm.weights)) + rbm.hidden
         V = V.astype(rbm.weights.dtype)
     x = V @ rbm.weights.T
     x += rbm.hidden
@@ -200,22 +157,25 @@ def visible_means(rbm, H):
     """E[v | h], (n_samples, n_features), ``H`` with the c_i in it."""
     y = H @ rbm.weights
     y += rbm.visible
-    return expit(y, out=y)
+    return rbm.units.means(y)
 
 
 def free_energy(rbm, V):
     """-log of the unnormalised probabilities, (n_samples,) float64."""
     x = inputs(rbm, V)
-    return -_hidden_energy(rbm, x) - V @ rbm.visible.astype(np.float64)
+    return -_hidden_energy(rbm, x) - rbm.units.log_factor(V, rbm.visible)
 
 
 def pseudo_likelihood(rbm, V):
-    """Sum over features of log p(v_j | all others), (n_samples,) float64."""
+    """Sum over features of log p(v_j | all others), (n_samples,) float64.
+
+    For visible units of two values.
+    """
     x = inputs(rbm, V)
     before = _hidden_energy(rbm, x)
     total = np.zeros(len(V))
     for j in range(V.shape[1]):
-        flip = (1.0 - 2.0 * V[:, j]).astype(x.dtype)
+        flip = rbm.units.flip(V[:, j]).astype(x.dtype)
         change = _hidden_energy(rbm, x + np.outer(flip, rbm.weights[:, j])) - before
         change += flip * float(rbm.visible[j])
         # p(v_j | others) = p(v) / (p(v) + p(v with v_j flipped))
@@ -240,15 +200,15 @@ def unnormalised_log_probability(rbm, V):
     float64.
     """
     result = np.empty(len(V))
-    x = product(V, by_feature(rbm))
+    x = product(V, by_feature(rbm.weights))
     kernels.softplus_sum(x, rbm.hidden, rbm.unit_weights, result)
-    return result + product(V, rbm.visible[:, None])[:, 0]
+    return result + rbm.units.fast_log_factor(V, rbm.visible)
 
 
 def start_chains(rbm, n_chains, seed, first_row=0):
     """Chains that start from independent units with the model's visible biases."""
     x = np.zeros((n_chains, len(rbm.visible)), dtype=np.float32)
-    states = draw(x, rbm.visible, (np.uint64(seed), 0, first_row))
+    states = rbm.units.draw(x, rbm.visible, (np.uint64(seed), 0, first_row))
     return Chains(states, np.uint64(seed), 1, first_row)
 
 
@@ -264,10 +224,10 @@ def gibbs(rbm, chains, n_steps, clamp=None):
     chains : Chains
         New states; those given are left as they were.
     acceptance : float
-        Share of accepted proposals, 1 for a standard RBM.
+        Fraction of accepted proposals, 1 for a standard RBM.
     """
     step = _gibbs_step if is_standard(rbm) else _metropolis_step
-    states, transposed = chains.states.copy(), by_feature(rbm)
+    states, transposed = chains.states.copy(), by_feature(rbm.weights)
     accepted = 0
     for number in range(chains.step, chains.step + n_steps):
         states, n_accepted = step(rbm, transposed, states, chains, number, clamp)
@@ -289,12 +249,11 @@ def mean_visible(rbm, chains, n_steps, clamp=None):
             chains, _ = gibbs(rbm, chains, 1, clamp)
             total += chains.states
         return total / np.float32(n_steps)
-    states, transposed = chains.states, by_feature(rbm)
+    states, transposed = chains.states, by_feature(rbm.weights)
     for number in range(chains.step, chains.step + n_steps):
         y = _down_from(rbm, transposed, states, chains, number)
         states = _draw_visible(rbm, y, chains, number, clamp)
-        kernels.mean_units(y, rbm.visible)
-        total += y
+        rbm.units.add_means(y, rbm.visible, total)
     return total / np.float32(n_steps)
 
 
@@ -336,10 +295,5 @@ def _metropolis_step(rbm, transposed, states, chains, number, clamp):
 
 def _draw_visible(rbm, y, chains, number, clamp):
     place = chains.seed, _DRAWS_PER_STEP * number + 1, chains.first_row
-    v = draw(y, rbm.visible, place)
-    return v if clamp is None else hold(v, clamp)
-
-
-def hold(v, clamp):
-    """The states with the clamped values: float32 where those are neither 0 nor 1."""
-    return np.where(clamp.mask, clamp.values, v)
+    v = rbm.units.draw(y, rbm.visible, place)
+    return v if clamp is None else rbm.units.hold(v, clamp)

@@ -1,8 +1,8 @@
-"""More than one core for a large product: its columns are shared out.
+"""Threads for large products: each computes some of the columns.
 
-Which thread does a column changes none of its sums, so the number of threads changes no
-result. The number is that of the innermost `using`; threads of another pool (joblib's,
-say) start with one.
+No sum depends on the thread that computes it, so the number of threads does not change
+any result. The number is that of the innermost `using`; threads of another pool, such
+as joblib's, start with one.
 """
 
 import os
@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# Additions for each thread that are worth waking it (measured: with half as many, as in
-# batches of 100 rows with 500 units, a fit is slower).
+# Least number of additions that justify another thread (measured: with half as many, as
+# in batches of 100 rows with 500 units, a fit is slower).
 _MIN_WORK = 20_000_000
 
 _number = ContextVar("number of threads", default=1)
@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def using(n_threads):
-    """Let large products inside take so many threads."""
+    """Let large products inside this context use ``n_threads`` threads."""
     token = _number.set(n_threads)
     try:
         yield
@@ -32,9 +32,9 @@ def using(n_threads):
 
 
 def share_out(call, n, work):
-    """``call(first, last)`` for the parts of range(n), one a thread.
+    """``call(first, last)`` for the parts of range(n), one per thread.
 
-    ``work`` is the number of additions in all: what is small stays on one thread.
+    ``work`` is the total number of additions: small products stay on one thread.
     """
     n_threads = min(_number.get(), n, 1 + work // _MIN_WORK)
     if n_threads < 2:

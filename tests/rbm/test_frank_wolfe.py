@@ -1,11 +1,20 @@
-"""The restricted Boltzmann machine that grows: its path, its options, going on."""
-
-import pickle
+"""The estimator that grows an RBM."""
 
 import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from rbm_estimators import (
+    arrays_of,
+    assert_same_model,
+    assert_same_path,
+    careful,
+    digits,
+    growing,
+    independent_score,
+    norms_of,
+    toy_data,
+)
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -17,90 +26,8 @@ from sklearn.neural_network import BernoulliRBM
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
-from skbayesnn.rbm.learning import contrastive, growth
-
-N_FEATURES = 64
-NAMES = ("components_", "intercept_hidden_", "intercept_visible_", "unit_weights_")
-
-
-def digits(n_samples=300):
-    return load_digits().data[:n_samples] > 7
-
-
-def toy_data(n_samples=300, seed=0):
-    """Six features: two hidden causes, each seen three times through noise."""
-    rng = np.random.default_rng(seed)
-    causes = np.repeat(rng.random((n_samples, 2)) < [0.4, 0.6], 3, axis=1)
-    return causes ^ (rng.random((n_samples, 6)) < 0.1)
-
-
-def independent_score(X):
-    """Mean log-likelihood by smoothed base rates."""
-    rate = (X.sum(axis=0) + 0.5) / (len(X) + 1)
-    return np.where(X, np.log(rate), np.log1p(-rate)).sum(axis=1).mean()
-
-
-def growing(n_components=4, **parameters):
-    """Cheap, and sure to grow: the linearised objective takes what it finds."""
-    defaults = dict(
-        objective="linearized",
-        reg_lambda=0.1,
-        n_chains=200,
-        n_corrective_steps=10,
-        learning_rate=0.1,
-    )
-    return FrankWolfeRBM(n_components, random_state=0, **{**defaults, **parameters})
-
-
-def careful(n_components=4, **parameters):
-    """As is: units are checked on held-out chains, of which it takes many."""
-    defaults = dict(
-        objective="likelihood",
-        reg_lambda=0.1,
-        n_chains=1000,
-        n_corrective_steps=50,
-        learning_rate=0.1,
-    )
-    return FrankWolfeRBM(n_components, random_state=0, **{**defaults, **parameters})
-
-
-def arrays_of(model):
-    return [getattr(model, name) for name in NAMES]
-
-
-def assert_same_model(first, second):
-    for a, b in zip(arrays_of(first), arrays_of(second), strict=True):
-        assert_array_equal(a, b)
-
-
-def assert_same_path(first, second, n_steps=None):
-    """All but the time it took."""
-    assert set(first) == set(second)
-    for name in set(first) - {"seconds"}:
-        assert_array_equal(first[name][:n_steps], second[name][:n_steps], name)
-
-
-def norms_of(model):
-    return np.sqrt(
-        np.square(model.components_).sum(axis=1) + np.square(model.intercept_hidden_)
-    )
-
-
-def interrupt(monkeypatch, module, n_calls):
-    """Ctrl-C after so many calls of ``module.step``."""
-    step = module.step
-    calls = iter(range(n_calls))
-
-    def interrupted_step(*arguments):
-        if next(calls, None) is None:
-            raise KeyboardInterrupt
-        return step(*arguments)
-
-    monkeypatch.setattr(module, "step", interrupted_step)
-
-
-# Growth.
+from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn.rbm.learning import growth
 
 PATH = {
     "n_components",
@@ -119,8 +46,8 @@ PATH = {
 def test_grows_and_tells_how(objective):
     X = digits()
     model = careful(6, objective=objective, n_iter_no_change=20).fit(X)
-    path = model.path_
-    assert set(path) == PATH and model.history_ is path
+    path = model.history_
+    assert set(path) == PATH
     assert {len(values) for values in path.values()} == {model.n_iter_}
     assert model.n_components_ == path["n_components"][-1] == 6
     assert model.n_components_ == len(model.components_)
@@ -155,8 +82,8 @@ def test_units_keep_the_order_in_which_they_came():
         shorter = growing(k, n_corrective_steps=0).fit(X)
         assert_array_equal(shorter.components_, longer.components_[:k])
         assert_array_equal(shorter.intercept_hidden_, longer.intercept_hidden_[:k])
-        assert_same_path(shorter.path_, longer.path_, k)
-    assert_allclose(longer.path_["norm"], norms_of(longer), rtol=1e-5)
+        assert_same_path(shorter.history_, longer.history_, k)
+    assert_allclose(longer.history_["norm"], norms_of(longer), rtol=1e-5)
 
 
 def test_corrective_steps_move_all_units():
@@ -173,19 +100,19 @@ def test_corrective_steps_move_all_units():
 def test_penalty_and_radius():
     X = digits()
     norms = {
-        strength: growing(3, reg_lambda=strength, n_corrective_steps=0).fit(X)
+        strength: growing(3, unit_penalty=strength, n_corrective_steps=0).fit(X)
         for strength in (0.01, 0.1, 0.5)
     }
     first = [norms_of(model)[0] for model in norms.values()]
     assert first[0] > 1.2 * first[1] > 1.2 * first[2]
-    options = dict(radius=0.7, reg_lambda=0.0, n_corrective_steps=0)
+    options = dict(radius=0.7, unit_penalty=0.0, n_corrective_steps=0)
     inside = careful(3, **options).fit(X)
     assert (norms_of(inside) <= 0.7 * (1 + 1e-5)).all()
     inside = growing(3, **options).fit(X)
     assert (norms_of(inside) <= 0.7 * (1 + 1e-5)).all()
     # the ball is what holds them back
     assert norms_of(inside).max() > 0.6
-    outside = growing(3, reg_lambda=0.1, n_corrective_steps=0).fit(X)
+    outside = growing(3, unit_penalty=0.1, n_corrective_steps=0).fit(X)
     assert norms_of(outside).max() > 0.8
 
 
@@ -193,7 +120,7 @@ def test_penalty_and_radius():
 def test_without_penalty_a_unit_may_grow(objective):
     """Neither penalty nor ball: the search ends after some iterations."""
     X = digits()
-    options = dict(reg_lambda=0.0, n_corrective_steps=0, max_search_iter=10)
+    options = dict(unit_penalty=0.0, n_corrective_steps=0, max_search_iter=10)
     model = careful(3, objective=objective, **options).fit(X)
     assert all(np.isfinite(array).all() for array in arrays_of(model))
 
@@ -202,12 +129,14 @@ def test_stops_where_nothing_is_gained():
     """Independent features leave nothing to learn."""
     X = np.random.default_rng(0).random((1000, 8)) < np.linspace(0.2, 0.8, 8)
     model = careful(10, tol=0.1, n_iter_no_change=3)
-    with pytest.warns(ConvergenceWarning, match="one idle unit.*reg_lambda.*n_chains"):
+    with pytest.warns(
+        ConvergenceWarning, match="one idle unit.*unit_penalty.*n_chains"
+    ):
         model.fit(X)
     assert model.n_components_ == 1 and model.n_iter_ == 3
     assert not model.components_.any() and not model.intercept_hidden_.any()
-    assert (model.path_["change"] == 0).all()
-    assert (model.path_["n_components"] == 0).all()
+    assert (model.history_["change"] == 0).all()
+    assert (model.history_["n_components"] == 0).all()
     assert model.score(X) == pytest.approx(independent_score(X), abs=0.01)
     assert_allclose(model.transform(X), 0.5)
     assert model.get_feature_names_out().shape == (1,)
@@ -223,7 +152,7 @@ def test_few_units_of_noise():
 
 def test_tolerance_is_of_the_gain():
     X = digits()
-    path = careful(8, tol=0.1, n_iter_no_change=2).fit(X).path_
+    path = careful(8, tol=0.1, n_iter_no_change=2).fit(X).history_
     added = path["change"] == 1
     assert added.any()
     assert (path["gain"][added] > 0.1).all()
@@ -245,21 +174,21 @@ def test_away_steps_take_units_out(seed):
     init.n_features_in_ = 6
     options = dict(
         init=FrozenEstimator(init),
-        reg_lambda=2.0,
+        unit_penalty=2.0,
         n_corrective_steps=0,
         n_gibbs_steps=20,
         n_iter_no_change=2,
         random_state=seed,
     )
     model = careful(4).set_params(away_steps=True, **options).fit(X)
-    path = model.path_
+    path = model.history_
     assert_array_equal(path["change"][:2], -1)
     assert_array_equal(path["n_components"], 2 + np.cumsum(path["change"]))
     assert (path["gain"][:2] > 0).all()
     # what is left is the base, or little more
     assert model.score(X) > independent_score(X) - 0.01
     without = careful(4).set_params(**options).fit(X)
-    assert (without.path_["change"] >= 0).all()
+    assert (without.history_["change"] >= 0).all()
     assert without.score(X) < model.score(X) - 0.1
 
 
@@ -277,9 +206,9 @@ def test_several_units_in_a_step(objective, alpha):
     X = digits()
     model = careful(7, objective=objective, alpha=alpha, units_per_step=3).fit(X)
     assert model.n_components_ == 7
-    change = model.path_["change"]
+    change = model.history_["change"]
     assert_array_equal(change[change != 0], [3.0, 3.0, 1.0])
-    assert_array_equal(model.path_["n_components"], np.cumsum(change))
+    assert_array_equal(model.history_["n_components"], np.cumsum(change))
     assert model.score(X) > independent_score(X)
     # found on other rows, so they differ
     directions = model.components_ / np.linalg.norm(
@@ -289,9 +218,6 @@ def test_several_units_in_a_step(objective, alpha):
     assert overlap[~np.eye(7, dtype=bool)].max() < 1 - 1e-6
     again = careful(7, objective=objective, alpha=alpha, units_per_step=3).fit(X)
     assert_array_equal(again.components_, model.components_)
-
-
-# Temperatures.
 
 
 @pytest.mark.parametrize("alpha", [0.7, 2, 4.2, "learn"])
@@ -304,7 +230,7 @@ def test_fractional_models(alpha):
         assert model.alpha_ != pytest.approx(3.0, rel=1e-3)
     else:
         assert model.alpha_ == pytest.approx(alpha, rel=1e-6)
-    acceptance = model.path_["acceptance"]
+    acceptance = model.history_["acceptance"]
     assert len(acceptance) == 3
     assert ((acceptance > 0) & (acceptance <= 1)).all()
     # the first step is that of independent features
@@ -346,15 +272,12 @@ def test_fractional_partition_function_is_estimated():
     assert model.log_partition_ == pytest.approx(forward.log_partition, abs=0.2)
 
 
-# Starts.
-
-
 def test_init_goes_on_from_a_fitted_model():
     X = digits()
     init = BernoulliRBM(3, n_iter=3, random_state=0).fit(X)
     before = init.components_.copy()
     model = growing(5, init=FrozenEstimator(init), n_corrective_steps=0).fit(X)
-    assert_array_equal(model.path_["n_components"], [4, 5])
+    assert_array_equal(model.history_["n_components"], [4, 5])
     assert model.n_components_ == 5 and model.n_iter_ == 2
     assert_array_equal(model.components_[:3], before.astype(np.float32))
     assert_array_equal(
@@ -376,7 +299,7 @@ def test_init_is_fitted_first():
     model = growing(4, init=init, n_corrective_steps=0).fit(X)
     assert not hasattr(init, "components_")
     assert_array_equal(model.components_[:2], clone(init).fit(X).components_)
-    assert_array_equal(model.path_["n_components"], [3, 4])
+    assert_array_equal(model.history_["n_components"], [3, 4])
 
 
 @pytest.mark.parametrize(
@@ -400,227 +323,6 @@ def test_init_of_another_width():
         growing(init=FrozenEstimator(init)).fit(digits())
 
 
-# Fine-tuning.
-
-
-@pytest.mark.parametrize("norm", [None, 0.5])
-def test_fine_tuning_improves(norm):
-    X = digits()
-    tuner = ContrastiveDivergenceRBM(batch_size=20, max_iter=40, learning_rate=0.2)
-    plain = growing(6).fit(X)
-    tuned = growing(6, fine_tune=tuner, fine_tune_norm=norm).fit(X)
-    assert tuned.score(X) > plain.score(X) + 0.5
-    assert isinstance(tuned.fine_tune_, ContrastiveDivergenceRBM)
-    assert tuned.fine_tune_ is not tuner and not hasattr(tuner, "components_")
-    assert tuned.fine_tune_.n_iter_ == 40
-    assert_same_model(tuned, tuned.fine_tune_)
-    assert_same_path(tuned.path_, plain.path_)
-    assert not hasattr(plain, "fine_tune_")
-    assert tuned.fine_tune_.score(X) == pytest.approx(tuned.score(X), rel=1e-9)
-
-
-def test_fine_tuning_starts_from_small_weights():
-    """Norms are bounded, directions stay."""
-    X = digits()
-    still = ContrastiveDivergenceRBM(max_iter=1, learning_rate=1e-12)
-    plain = growing(4, n_corrective_steps=0).fit(X)
-    options = dict(n_corrective_steps=0, fine_tune=still)
-    small = growing(4, fine_tune_norm=0.25, **options).fit(X)
-    norms = np.linalg.norm(plain.components_, axis=1, keepdims=True)
-    assert norms.max() > 0.5
-    scaled = plain.components_ * np.minimum(1.0, 0.25 / norms)
-    factor = (small.components_ * plain.components_).sum(axis=1) / norms[:, 0] ** 2
-    assert_allclose(small.components_, factor[:, None] * plain.components_, atol=1e-5)
-    largest = np.linalg.norm(small.components_, axis=1).max()
-    assert largest == pytest.approx(np.linalg.norm(scaled, axis=1).max(), rel=1e-4)
-    as_it_was = growing(4, fine_tune_norm=None, **options).fit(X)
-    assert_allclose(as_it_was.components_, plain.components_, atol=1e-6)
-
-
-def test_fine_tuning_of_a_fractional_model():
-    X = toy_data()
-    tuner = ContrastiveDivergenceRBM(batch_size=20, max_iter=40, learning_rate=0.3)
-    plain = growing(3, alpha=4.2).fit(X)
-    tuned = growing(3, alpha=4.2, fine_tune=tuner, fine_tune_norm=None).fit(X)
-    assert tuned.score(X) > plain.score(X)
-    assert_array_equal(tuned.unit_weights_, plain.unit_weights_)
-    V = naive.all_states(6)
-    assert np.exp(tuned.score_samples(V)).sum() == pytest.approx(1.0, abs=1e-5)
-
-
-def test_fine_tuner_may_stop_early():
-    """On the validation data of this estimator, or on rows of its own."""
-    X = digits(100)
-    tuner = ContrastiveDivergenceRBM(
-        batch_size=10,
-        max_iter=200,
-        learning_rate=0.5,
-        schedule="constant",
-        early_stopping=True,
-        max_gap=0.5,
-    )
-    model = growing(12, fine_tune=tuner).fit(X, X_val=digits(200)[100:])
-    assert model.fine_tune_.n_iter_ < 200
-    assert len(model.fine_tune_.history_["gap"]) == model.fine_tune_.n_iter_
-    model = growing(12, fine_tune=tuner).fit(X)
-    assert len(model.fine_tune_.history_["gap"]) == model.fine_tune_.n_iter_ < 200
-
-
-@pytest.mark.parametrize(
-    ("parameters", "name"),
-    [
-        (dict(max_iter=0), "max_iter"),
-        (dict(learning_rate=-1.0), "learning_rate"),
-        (dict(schedule="cosine"), "schedule"),
-    ],
-    ids=str,
-)
-def test_bad_parameters_of_the_fine_tuner_are_named(parameters, name):
-    tuner = ContrastiveDivergenceRBM(**{"max_iter": 1, **parameters})
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
-        growing(2, fine_tune=tuner).fit(toy_data())
-
-
-def test_fine_tuner_takes_the_same_data():
-    """It is a fitted estimator, with the threshold of the one that it belongs to."""
-    X = np.where(digits(100), 255, 0)
-    tuner = ContrastiveDivergenceRBM(max_iter=2)
-    model = growing(2, binarize=127, fine_tune=tuner).fit(X)
-    assert_array_equal(model.fine_tune_.transform(X), model.transform(X))
-
-
-def test_diverging_fine_tuner_keeps_the_old_fit():
-    X = toy_data()
-    model = growing(2).fit(X)
-    before = [array.copy() for array in arrays_of(model)]
-    model.set_params(fine_tune=ContrastiveDivergenceRBM(learning_rate=1e4))
-    with pytest.raises(ValueError, match="diverged.*Reduce learning_rate=10000"):
-        model.set_params(n_components=3).fit(X)
-    for array, expected in zip(arrays_of(model), before, strict=True):
-        assert_array_equal(array, expected)
-    assert not hasattr(model, "fine_tune_")
-
-
-# Going on.
-
-
-@pytest.mark.parametrize("alpha", ["count", "learn"])
-def test_warm_start_with_more_units(alpha):
-    X = digits()
-    shorter = growing(3, alpha=alpha).fit(X)
-    longer = growing(5, alpha=alpha).fit(X)
-    model = growing(3, alpha=alpha, warm_start=True).fit(X)
-    assert_same_path(model.path_, shorter.path_)
-    model.set_params(n_components=5).fit(X)
-    assert model.n_components_ == 5
-    for name in set(shorter.path_) - {"seconds"}:
-        assert_array_equal(model.path_[name][:3], shorter.path_[name])
-    # as one longer fit
-    assert_same_path(model.path_, longer.path_)
-    assert_same_model(model, longer)
-    # nothing to add
-    again = pickle.loads(pickle.dumps(model)).fit(X)
-    assert_same_model(again, model)
-    assert model.set_params(warm_start=False, n_components=2).fit(X).n_iter_ == 2
-
-
-def test_warm_start_after_fine_tuning():
-    X = digits()
-    tuner = ContrastiveDivergenceRBM(batch_size=20, max_iter=5)
-    model = growing(3, warm_start=True, fine_tune=tuner).fit(X)
-    tuned = model.components_.copy()
-    model.set_params(n_components=4, fine_tune=None, n_corrective_steps=0).fit(X)
-    assert_array_equal(model.components_[:3], tuned)
-    assert model.n_iter_ == 4
-
-
-def test_path_keeps_one_entry_a_step():
-    """Validation data may come with a later fit."""
-    X = toy_data()
-    model = growing(2, warm_start=True).fit(X)
-    model.set_params(n_components=4).fit(X, X_val=X)
-    assert {len(values) for values in model.path_.values()} == {4}
-
-
-@pytest.mark.parametrize("warm_start", [False, True])
-def test_interrupted_fit(warm_start, monkeypatch):
-    X = digits()
-    model = growing(5, warm_start=warm_start)
-    with monkeypatch.context() as patch:
-        interrupt(patch, growth, 3)
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X)
-    if not warm_start:
-        assert not [name for name in vars(model) if name.endswith("_")]
-        return
-    expected = growing(3).fit(X)
-    assert_same_model(model, expected)
-    assert_same_path(model.path_, expected.path_)
-    assert model.transform(X).shape == (300, 3)
-    # and goes on from there
-    assert_same_model(model.fit(X), growing(5).fit(X))
-
-
-def test_interrupt_before_the_first_unit(monkeypatch):
-    model = growing(5, warm_start=True)
-    interrupt(monkeypatch, growth, 0)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(digits())
-    assert not [name for name in vars(model) if name.endswith("_")]
-
-
-def test_interrupt_in_a_unit(monkeypatch):
-    """In the corrective steps of the third unit."""
-    X = digits()
-    model = growing(5, warm_start=True)
-    interrupt(monkeypatch, contrastive, 25)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    monkeypatch.undo()
-    assert_same_model(model, growing(2).fit(X))
-
-
-def test_interrupted_fine_tuning_keeps_the_units(monkeypatch):
-    X = digits()
-    tuner = ContrastiveDivergenceRBM(batch_size=20, max_iter=3)
-    model = growing(3, warm_start=True, fine_tune=tuner)
-    # past the three times ten corrective steps, and within the first epoch
-    interrupt(monkeypatch, contrastive, 35)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    monkeypatch.undo()
-    assert_same_model(model, growing(3).fit(X))
-
-
-@pytest.mark.parametrize("n_rows", [1, 300])
-def test_partial_fit(n_rows):
-    X = digits()
-    model = growing(4, learning_rate=0.2, batch_size=20)
-    assert model.partial_fit(X[:n_rows]) is model
-    first = model.score(X)
-    # as many updates
-    for number in range(15 * (20 if n_rows == 1 else 1)):
-        start = number * n_rows % len(X)
-        model.partial_fit(X[start : start + n_rows])
-    assert model.n_components_ == 4
-    assert model.score(X) > first + 0.3
-    if n_rows == len(X):
-        assert model.score(X) > independent_score(X) + 0.3
-    assert len(model.path_["n_components"]) == model.n_iter_
-
-
-def test_partial_fit_adds_a_unit_a_call():
-    X = digits()
-    model = growing(3)
-    for n_units in (1, 2, 3, 3, 3):
-        assert model.partial_fit(X).n_components_ == n_units
-    # fit starts anew
-    assert_same_model(model.fit(X), growing(3).fit(X))
-
-
-# Validation data.
-
-
 def test_early_stopping():
     """On noise, each unit widens the gap between training and validation rows."""
     X = np.random.default_rng(0).random((60, 30)) < 0.5
@@ -628,13 +330,13 @@ def test_early_stopping():
         n_corrective_steps=100, learning_rate=0.3, batch_size=20, max_gap=0.5
     )
     model = growing(60, early_stopping=True, **options)
-    gap = model.fit(X).path_["gap"]
+    gap = model.fit(X).history_["gap"]
     assert 1 < model.n_components_ < 60
     assert gap[-1] > gap.min() + 0.5
     assert (gap[:-1] <= np.minimum.accumulate(gap[:-1]) + 0.5).all()
-    energies = model.path_["validation_free_energy"] - model.path_["free_energy"]
+    energies = model.history_["validation_free_energy"] - model.history_["free_energy"]
     assert_allclose(gap, energies, atol=1e-9)
-    assert set(model.path_) == PATH | {"gap", "validation_free_energy"}
+    assert set(model.history_) == PATH | {"gap", "validation_free_energy"}
     # 6 rows are held out
     counts = naive.logistic(model.base_intercept_) * 55 - 0.5
     assert_allclose(counts, np.round(counts), atol=1e-6)
@@ -650,15 +352,14 @@ def test_validation_data():
     n_units = model.n_components_
     assert 1 < n_units < 60
     energy = model.free_energy(X_val).mean()
-    assert model.path_["validation_free_energy"][-1] == pytest.approx(energy, rel=1e-4)
+    assert model.history_["validation_free_energy"][-1] == pytest.approx(
+        energy, rel=1e-4
+    )
     # without early_stopping it is recorded, and changes nothing
     other = growing(n_units + 1, **options).fit(X, X_val=X_val)
     assert other.n_components_ == n_units + 1
-    assert_array_equal(other.path_["gap"][:-1], model.path_["gap"])
+    assert_array_equal(other.history_["gap"][:-1], model.history_["gap"])
     assert_same_model(other, growing(n_units + 1, **options).fit(X))
-
-
-# The same result everywhere, and with others.
 
 
 def test_growth_takes_one_thread(monkeypatch):
@@ -709,7 +410,7 @@ def test_features_for_a_classifier():
 
 def test_grid_search():
     X = digits(200)
-    grid = {"reg_lambda": [0.05, 0.5], "n_components": [1, 8]}
+    grid = {"unit_penalty": [0.05, 0.5], "n_components": [1, 8]}
     search = GridSearchCV(
         growing(n_corrective_steps=50), grid, cv=2, error_score="raise"
     )

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import states as products
 from skbayesnn.rbm import threads
 
 
@@ -73,7 +73,7 @@ def _product_in_a_child(queue):
     threads._MIN_WORK = 1
     states, values = np.eye(8, dtype=np.uint8), np.ones((8, 9), dtype=np.float32)
     with threads.using(2):
-        queue.put(float(solver.product(states, values).sum()))
+        queue.put(float(products.product(states, values).sum()))
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -97,11 +97,11 @@ def test_products(eager, density):
     states = (rng.random((40, 30)) < density).astype(np.uint8)
     values = rng.normal(size=(30, 21)).astype(np.float32)
     others = rng.normal(size=(40, 21)).astype(np.float32)
-    one = solver.product(states, values), solver.transposed_product(states, others)
+    one = products.product(states, values), products.transposed_product(states, others)
     with threads.using(3):
         several = (
-            solver.product(states, values),
-            solver.transposed_product(states, others),
+            products.product(states, values),
+            products.transposed_product(states, others),
         )
     for first, second in zip(one, several, strict=True):
         assert_array_equal(first, second)

@@ -1,1 +1,1 @@
-"""Compiled products with states, and what lies between them."""
+"""Compiled products with states, draws and means of units, random numbers."""

@@ -1,12 +1,12 @@
-"""One unit on many binary rows, packed to one bit a value.
+"""One unit on many binary rows, packed to one bit per value.
 
 A matrix-vector product is bound by what it reads; this reads 32 times less than one in
 float32. Byte g of a row holds its features 8 g to 8 g + 7, the lowest bit first. A bit
-is 0 where the value is 1, and 1 where there is nothing to add, also behind the last
-feature: the test that compilers prefer is that for 0, and what follows from it becomes
-one masked addition. ``packed`` (n_bytes, n_rows) has the rows last, so that the loops
-over them vectorise. ``weights`` and ``total`` have 8 n_bytes entries. No sum depends on
-a number of threads.
+is 0 where the value is 1, and 1 where there is nothing to add, including the padding
+after the last feature: compilers turn a test for 0 into one masked addition.
+``packed`` (n_bytes, n_rows) has the rows last, so that the loops over them vectorise.
+``weights`` and ``total`` have 8 n_bytes entries. No sum depends on the number of
+threads.
 """
 
 import numpy as np

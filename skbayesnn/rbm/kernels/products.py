@@ -1,30 +1,30 @@
-"""Matrix products with states: one factor is 0 and 1, so that nothing is multiplied.
+"""Matrix products with binary states, computed by additions alone.
 
-Two ways, of which each product takes the cheaper:
+Each product uses the cheaper of two ways:
 
-- where few units are on, their rows are added, four at a time;
-- else four units in a row are a number from 0 to 15, and the sums of each subset of
-  their four rows are looked up in a table (the method of four Russians), which takes a
-  quarter of the additions of a dense product.
+- if few units are on, their rows are added, four at a time;
+- otherwise four adjacent units are a number from 0 to 15, and the sums of each subset
+  of their four rows are looked up in a table (the method of four Russians), which takes
+  a quarter of the additions of a dense product.
 
-Columns are taken in blocks, for what is looked up to stay in the caches. No sum depends
-on a number of threads. States are uint8, 0 or 1; all arrays are C-contiguous.
+Columns are processed in blocks, so that the tables stay in the caches. No sum depends
+on the number of threads. States are uint8, 0 or 1; all arrays are C-contiguous.
 """
 
 import numpy as np
 
 from ..._numba import kernel
 
-# Columns of a block whose rows are added: many, since each row has to be found anew.
+# Columns of a block in which rows are added: many, since each row is looked up anew.
 _ADDED_WIDTH = 512
-# Columns of a block with tables, and rows whose sums are kept beside them.
+# Columns of a block with tables, and rows whose sums are kept in the cache with them.
 _WIDTH = 128
 _HEIGHT = 256
 _SUBSETS = 16 * _WIDTH
 _ZERO = np.float32(0.0)
-# Tables cost as much as additions at this share of units that are on, and the time to
-# fill them is that of so many rows (measured).
-_DENSE_SHARE = 0.23
+# Fraction of units that are on at which tables cost as much as additions, and number of
+# rows whose additions take as long as filling the tables (measured).
+_DENSE_FRACTION = 0.23
 _DENSE_ROWS = 10.0
 
 
@@ -39,7 +39,7 @@ def multiply(states, values, out, first, last):
     if _is_dense(n_on, n_rows, n_units):
         _add_tables(_encode_rows(states), values, out, first, last, *_scratch())
     else:
-        # one more, for what is written behind the last
+        # one more: the entry after the last may be written
         index = np.empty(n_on + 1, dtype=np.uint32)
         start = np.zeros(n_rows + 1, dtype=np.int64)
         _index_rows(states, index, start)
@@ -66,7 +66,7 @@ def multiply_transposed(states, values, out, first, last):
 
 
 def _is_dense(n_on, n_rows, n_units):
-    return n_on > n_units * (_DENSE_SHARE * n_rows + _DENSE_ROWS)
+    return n_on > n_units * (_DENSE_FRACTION * n_rows + _DENSE_ROWS)
 
 
 def _n_groups(n_units):
@@ -133,7 +133,7 @@ def _encode_columns(states, codes):
 def _append_on(row, index, place):
     """Write the units that are on from ``place``; the place behind them."""
     for j in range(row.shape[0]):
-        # without a branch: what is off is written over
+        # without a branch: entries of units that are off are overwritten
         index[place] = j
         place += row[j]
     return place

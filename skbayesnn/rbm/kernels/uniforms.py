@@ -1,8 +1,8 @@
-"""Random numbers that are a function of their place, not of their order.
+"""Random numbers that depend on their place, not on the order in which they are drawn.
 
-The uniform number of a unit is a hash of (seed, step, row, unit). Nothing is carried
-from one number to the next, so the loop over units vectorises, and splitting the rows
-over threads or machines changes no number.
+The uniform number of a unit is a hash of (seed, step, row, unit). There is no
+state between two numbers, so the loop over units vectorises, and numbers do not change
+if rows are split over threads or machines.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Units of a restricted Boltzmann machine: means, draws, free energies, annealing.
 
-These passes are what lies between the matrix products (`states`, or BLAS). All take
+These passes come between the matrix products (`products`, or BLAS). All take
 ``x`` (n_rows, n_units), float32 and C-contiguous, the inputs of the units without
 their biases; ``states`` (n_rows, n_units) are uint8, 0 or 1. Sums over units are
 float64, but for the increments of an annealing step, which are small.
@@ -167,7 +167,7 @@ def anneal_visible(x, base, bias, beta, seed, step, first_row, slope, states):
         for j in range(x.shape[1]):
             e = _exp(-(rest * base[j] + now * (bias[j] + row[j])))
             out[j] = _ON if uniform(low, high, j) * (_ONE + e) < _ONE else _OFF
-        # a loop of its own: with the draws in one, neither is vectorised
+        # a separate loop: together with the draws, neither would be vectorised
         for j in range(x.shape[1]):
             sum_ += np.float32(out[j]) * (bias[j] - base[j])
         slope[i] = np.float64(sum_)
@@ -272,9 +272,9 @@ def update_weights(
 
 
 @kernel
-def blend(mean, values, share):
-    """``mean`` moves towards ``values`` by a share of the way, both 2-D float32."""
+def blend(mean, values, fraction):
+    """``mean`` moves towards ``values`` by a fraction, both 2-D float32."""
     for i in range(mean.shape[0]):
         row, new = mean[i], values[i]
         for j in range(row.shape[0]):
-            row[j] += share * (new[j] - row[j])
+            row[j] += fraction * (new[j] - row[j])

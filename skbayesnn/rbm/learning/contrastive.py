@@ -3,7 +3,7 @@
 The gradient of the mean log-likelihood by the weights is E_data[h v'] - E_model[h v']
 (4). Contrastive divergence takes the second term from chains that start at the data of
 the batch and run k Gibbs steps; persistent contrastive divergence from chains that are
-carried on from batch to batch. In a fractional RBM, h has the weight c of its unit.
+continued from batch to batch. In a fractional RBM, h has the weight c of its unit.
 
 The gradient may be centred (Melchior, Fischer and Wiskott, 2016): with offsets mu and
 lambda, the weights see (h - lambda)(v - mu)', and the biases what that leaves.
@@ -17,31 +17,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import model as solver
 from ..kernels import units as kernels
 from ..kernels.products import transpose
-from ..model import (
-    RBM,
-    Chains,
-    by_feature,
-    draw,
-    gibbs,
-    hidden_means,
-    is_standard,
-    product,
-    sum_states,
-    transposed_product,
-)
+from ..model import RBM, Chains, gibbs, hidden_means, is_standard
+from ..states import by_feature, draw, product, sum_states, transposed_product
 
-# Weights beyond are the sign of a divergence: a unit then is a step function.
+# Larger weights indicate a divergence: a unit then is a step function.
 MAX_WEIGHT = 1e3
-# Share of the past in the running mean of the hidden units, for centring.
+# Fraction of the past in the running mean of the hidden units, for centring.
 _MEMORY = 0.99
 # Steps from one look at the parameters to the next, for their average.
 _AVERAGED = 5
 
 
 class Settings(NamedTuple):
-    """What stays the same over a fit."""
+    """Parameters of all updates of a fit."""
 
     n_gibbs_steps: int
     persistent: bool
@@ -49,11 +40,11 @@ class Settings(NamedTuple):
     weight_decay: float
     centered: bool
     averaging: float
-    """share of the steps so far over which the parameters are averaged; 0 for none"""
+    """fraction of the steps so far over which parameters are averaged; 0 for none"""
 
 
 class State(NamedTuple):
-    """A model under training; ``step`` updates its arrays in place."""
+    """A model in training; ``step`` and ``settle`` update its arrays in place."""
 
     rbm: RBM
     transposed: np.ndarray
@@ -73,14 +64,14 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What a step knew anyway."""
+    """Diagnostics of a step."""
 
     mean_error: float
     """mean squared difference between the visible means of the data and the chains"""
 
 
 class Diverged(ArithmeticError):
-    """The weights left the range in which they mean something."""
+    """Raised if the weights exceed `MAX_WEIGHT` or are not finite."""
 
 
 def init(rbm, visible_offset, hidden_offset, chains, seed):
@@ -89,16 +80,16 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
     Takes over the arrays of ``rbm``. ``chains`` (n_chains, n_features) are visible
     states for the persistent chains: draws from the model, or data.
     """
-    transposed = by_feature(rbm)
+    transposed = by_feature(rbm.weights)
     if is_standard(rbm):
         x = product(chains, transposed)
         chains = draw(x, rbm.hidden, (np.uint64(seed), 0, 0))
-    zeros = RBM(*(np.zeros_like(array) for array in rbm))
+    zeros = solver.zeros_like(rbm)
     return State(
         rbm,
         transposed,
         zeros._replace(weights=np.zeros_like(transposed)),
-        RBM(*(array.copy() for array in rbm)),
+        solver.copy(rbm),
         chains,
         np.asarray(visible_offset, dtype=np.float32),
         np.array(hidden_offset, dtype=np.float32),
@@ -109,16 +100,19 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
 def copy(state):
     """A state whose arrays no later step changes."""
     return state._replace(
-        rbm=RBM(*(array.copy() for array in state.rbm)),
+        rbm=solver.copy(state.rbm),
         transposed=state.transposed.copy(),
-        velocity=RBM(*(array.copy() for array in state.velocity)),
-        average=RBM(*(array.copy() for array in state.average)),
+        velocity=solver.copy(state.velocity),
+        average=solver.copy(state.average),
         hidden_offset=state.hidden_offset.copy(),
     )
 
 
 def step(settings, state, batch, learning_rate, seed):
     """One update from a mini-batch (n_rows, n_features): uint8 states, or float32.
+
+    Updates the arrays of ``state`` in place: the state given must not be used again.
+    Keep a `copy` to return to it.
 
     Values of float32 are the probabilities of the states, in [0, 1].
     """
@@ -147,7 +141,10 @@ def step(settings, state, batch, learning_rate, seed):
 
 
 def settle(settings, state):
-    """Take the steps into the average that it has not seen yet; done in place."""
+    """Bring the average up to date with the last steps.
+
+    Updates the arrays of ``state`` in place.
+    """
     n_done = state.step - 1
     _average(settings, state, n_done % _AVERAGED, n_done)
 
@@ -156,9 +153,9 @@ def _average(settings, state, n_steps, n_done):
     """Move the average as far as so many of the steps so far ask for."""
     if not (settings.averaging and n_steps):
         return
-    share = np.float32(min(1.0, n_steps / (settings.averaging * n_done)))
+    fraction = np.float32(min(1.0, n_steps / (settings.averaging * n_done)))
     for mean, values in zip(state.average[:3], state.rbm[:3], strict=True):
-        kernels.blend(np.atleast_2d(mean), np.atleast_2d(values), share)
+        kernels.blend(np.atleast_2d(mean), np.atleast_2d(values), fraction)
 
 
 def model(settings, state):
@@ -181,10 +178,10 @@ def _persistent_sample(settings, state, batch, seed):
     h = state.chains
     number = 2 * settings.n_gibbs_steps * state.step
     for _ in range(settings.n_gibbs_steps - 1):
-        v = draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
+        v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
         h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 1, 0))
         number += 2
-    v = draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
+    v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
     means = np.empty((n_rows + len(v), len(rbm.weights)), dtype=np.float32)
     product(batch, state.transposed, means[:n_rows])
     product(v, state.transposed, means[n_rows:])
@@ -205,10 +202,10 @@ def _sample_from_batch(settings, state, batch, seed):
     number = 2 * settings.n_gibbs_steps * state.step
     kernels.mean_and_sample_units(means[:n_rows], rbm.hidden, seed, number, 0, h)
     for _ in range(settings.n_gibbs_steps - 1):
-        v = draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
+        v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
         h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 2, 0))
         number += 2
-    v = draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
+    v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
     product(v, state.transposed, means[n_rows:])
     kernels.mean_units(means[n_rows:], rbm.hidden)
     return v, means, state.chains

@@ -12,17 +12,18 @@ import numpy as np
 
 from ..._random import Stream, derived_seed, generator
 from .. import model as solver
+from ..states import product, sum_states
 from . import contrastive
 from . import unit_search as fw
 
-# Shares of the searched unit that are tried on the held-out chains.
-_SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625)
-# Held-out chains that must count after reweighting to the model with the unit: where a
-# few carry all the weight, the others say nothing about it.
-_MIN_EFFECTIVE_SHARE = 0.05
+# Fractions of the searched unit that are tried on the held-out chains.
+_FRACTIONS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+# Least effective number of held-out chains, as a fraction, after reweighting to the
+# model with the unit: if a few chains carry all the weight, the estimate is unreliable.
+_MIN_EFFECTIVE_FRACTION = 0.05
 # Training rows on which all present units are judged at each step.
 _MAX_JUDGED_ROWS = 1000
-# A learned temperature moves by at most this share in a step.
+# Largest relative change of a learned temperature in a step.
 _MAX_ALPHA_CHANGE = 0.2
 # Relative change of the objective at which a search ends.
 _SEARCH_TOL = 1e-6
@@ -31,10 +32,10 @@ _SEED_OFFSET = 2**31
 
 
 class Settings(NamedTuple):
-    """What stays the same while a model grows."""
+    """Parameters of all steps of a growth."""
 
     objective: str
-    reg_lambda: float
+    unit_penalty: float
     radius: float | None
     alpha: float | str
     away_steps: bool
@@ -47,12 +48,12 @@ class Settings(NamedTuple):
     batch_size: int
     learning_rate: float
     averaging: float
-    """share of the corrective steps so far over which the parameters are averaged"""
+    """fraction of the corrective steps so far over which the parameters are averaged"""
     tol: float
 
 
 class State(NamedTuple):
-    """A growing model. Arrays are replaced, not written to."""
+    """A growing model. No function here writes to its arrays: they are replaced."""
 
     rbm: solver.RBM
     """what the chains sample, and units are searched for"""
@@ -70,12 +71,12 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What a step did."""
+    """Diagnostics of a step."""
 
     change: int
     """units added; -1: one was removed, 0: none was worth it"""
     gain: float
-    """nats a sample on held-out chains and rows, without the penalty"""
+    """nats per sample on held-out chains and rows, without the penalty"""
     norm: float
     """of the unit, its bias included; the largest of several"""
     effective_sample_size: float
@@ -99,7 +100,10 @@ def init(rbm, n_chains, visible_offset, hidden_offset, seed):
 
 
 def step(settings, state, rows, seed):
-    """Add a unit, or remove one; ``rows.take(index)`` gives rows as float32."""
+    """Add a unit, or remove one. Leaves the arrays of ``state`` as they are.
+
+    ``rows.states(index)`` gives training rows.
+    """
     rng = generator(seed, Stream.UNIT_SEARCH, state.number)
     chains, acceptance = solver.gibbs(state.rbm, state.chains, settings.n_gibbs_steps)
     state = state._replace(chains=chains, number=state.number + 1)
@@ -107,11 +111,11 @@ def step(settings, state, rows, seed):
     objective = _objective(settings, state)
     unit = _search(settings, objective, searched, rng)
     gap, worst, harm = _judge_units(settings, state, objective, searched, unit)
-    # the linearised objective overstates gains: it would take the only unit for ever
+    # the linearised objective overestimates gains: it would always remove the only unit
     least = 0 if settings.objective == "likelihood" else 1
     may_go = settings.away_steps and len(state.rbm.weights) > least
     if may_go and harm > max(unit.value, settings.tol):
-        # the worst of many looks worse than it is: ask other samples
+        # the minimum over many units is biased: check it on other samples
         one = solver.select(state.rbm, [worst])
         harm = float(_harm(settings, one, objective, fw.unit_gains(one, checked))[0])
     if may_go and harm > max(unit.value, settings.tol):
@@ -145,7 +149,7 @@ def follow(settings, state, rows, seed, rng):
         state = _learn_alpha(settings, state, rows, rng)
     for _ in range(settings.n_bias_steps):
         chains, _ = solver.gibbs(state.rbm, state.chains, 1)
-        means = solver.sum_states(chains.states) / len(chains.states)
+        means = sum_states(chains.states) / len(chains.states)
         slope = state.visible_offset - means
         visible = state.rbm.visible + np.float32(settings.learning_rate) * slope
         # the average follows, as it does a new unit
@@ -177,10 +181,12 @@ def correct(settings, state, rows, batches, seed):
         states[:n_chains],
         _seed_of(seed, state.n_updates),
     )._replace(step=state.n_updates + 1, average=solver.copy(state.average))
+    chain_seed = derived_seed(seed, Stream.CORRECTIVE_CHAINS)
     for number, index in enumerate(batches):
         # down to zero, so that chains and model agree again at the next search
         rate = settings.learning_rate * (1.0 - number / len(batches))
-        training, _ = contrastive.step(cd, training, rows.states(index), rate, seed)
+        batch = rows.states(index)
+        training, _ = contrastive.step(cd, training, batch, rate, chain_seed)
     contrastive.settle(cd, training)
     end = _seed_of(seed, state.n_updates + _SEED_OFFSET)
     states[:n_chains] = _visible_chains(training, end)
@@ -196,12 +202,12 @@ def correct(settings, state, rows, batches, seed):
 def _visible_chains(training, seed):
     if not solver.is_standard(training.rbm):
         return training.chains
-    y = solver.product(training.chains, training.rbm.weights)
-    return solver.draw(y, training.rbm.visible, (seed, 0, 0))
+    y = product(training.chains, training.rbm.weights)
+    return training.rbm.units.draw(y, training.rbm.visible, (seed, 0, 0))
 
 
 def _seed_of(seed, number):
-    """A seed of its own for each number."""
+    """A separate seed for each number."""
     return derived_seed(seed, Stream.CHAIN_UPDATES, number)
 
 
@@ -252,7 +258,7 @@ def _objective(settings, state):
     n_after = len(state.rbm.weights) + settings.units_per_step
     return fw.Objective(
         settings.objective,
-        settings.reg_lambda,
+        settings.unit_penalty,
         settings.radius,
         _new_alpha(settings, state) / n_after,
     )
@@ -264,7 +270,7 @@ def _judge_units(settings, state, objective, samples, unit):
     Returns the gap in nats, the unit's index, and the gain of its removal.
     """
     rbm = state.rbm
-    # all units on all rows would take longer than the search for one
+    # judging all units on all rows would take longer than the search
     samples = samples._replace(data=samples.data.thin(_MAX_JUDGED_ROWS))
     linear = objective._replace(kind="linearized", unit_weight=1.0)
     found = fw.gain(linear, samples, unit._replace(shift=0.0)).value
@@ -279,7 +285,7 @@ def _judge_units(settings, state, objective, samples, unit):
 
 
 def _harm(settings, rbm, objective, gains):
-    """Gain of removing each unit, in nats a sample, from its `UnitGains`.
+    """Gain of removing each unit, in nats per sample, from its `UnitGains`.
 
     By the linearised objective with its penalty, or by the exact one without: there
     the penalty is to keep a search from its samples' noise.
@@ -290,32 +296,34 @@ def _harm(settings, rbm, objective, gains):
 
 
 def _guard(settings, objective, samples, units):
-    """The share of the units that gains most on the held-out samples.
+    """The fraction of the units that gains most on the held-out samples.
 
-    A search overfits its chains when they are few, and units that were found side by
-    side explain the same; a smaller share of them then is better, or none. The
+    A search overfits its chains if they are few, and units that were found on the same
+    model may duplicate each other; then a smaller fraction is better, or none. The
     linearised objective enters as it is (Algorithm 1), or as the mean of several.
     """
     if settings.objective == "likelihood":
         # down to the mean of as many equal units
-        shares = _SHARES + tuple(
-            _SHARES[-1] / 2**k for k in range(1, len(units).bit_length())
+        fractions = _FRACTIONS + tuple(
+            _FRACTIONS[-1] / 2**k for k in range(1, len(units).bit_length())
         )
     else:
-        shares = (1.0 / len(units),)
-    least = _MIN_EFFECTIVE_SHARE * len(samples.model)
-    gains = fw.gains(objective, samples, units, shares)
+        fractions = (1.0 / len(units),)
+    least = _MIN_EFFECTIVE_FRACTION * len(samples.model)
+    gains = fw.gains(objective, samples, units, fractions)
     tried = [
-        (size >= least, value, share, size)
-        for share, (value, size) in zip(shares, gains, strict=True)
+        (size >= least, value, fraction, size)
+        for fraction, (value, size) in zip(fractions, gains, strict=True)
     ]
     if not any(believable for believable, *_ in tried):
-        # the smallest share, which is nearest to be believed
+        # the smallest fraction has the most reliable estimate
         tried = tried[-1:]
-    _, value, share, size = max(tried, key=lambda one: one[:2])
+    _, value, fraction, size = max(tried, key=lambda one: one[:2])
     believable = size >= least or settings.objective == "linearized"
     units = [
-        unit._replace(weights=np.float32(share) * unit.weights, bias=share * unit.bias)
+        unit._replace(
+            weights=np.float32(fraction) * unit.weights, bias=fraction * unit.bias
+        )
         for unit in units
     ]
     return units, (value if believable else min(value, 0.0)), size
@@ -324,8 +332,8 @@ def _guard(settings, objective, samples, units):
 def _is_worth(settings, unit, gain):
     """Whether a unit enters.
 
-    With a fixed temperature each one does: it takes weight from the others, and what
-    that costs at first, corrective steps bring back.
+    With a fixed temperature each one does: it takes weight from the others, and
+    corrective steps make up for the loss.
     """
     if not isinstance(settings.alpha, str):
         return True

@@ -14,11 +14,11 @@ likelihood
     a(v) = c (softplus(x) - s x) + o(v),
 
 the exact change of the mean log-likelihood (up to the penalty) when the unit enters
-with weight c, visible biases change by -c s w, and the others' share of the log
-probability changes by o(v), which is zero for a standard RBM. With s = 0 and o = 0 it
-never exceeds the first, by Jensen's inequality. The scalar s is searched together with
-the unit: to first order a new unit is a change of the visible biases, c w / 2, which
-moves the model's means away from the data's. At the best s they agree along w.
+with weight c, visible biases change by -c s w, and the contribution of the other units
+to the log probability changes by o(v), which is zero for a standard RBM. With s = 0 and
+o = 0 it never exceeds the first, by Jensen's inequality. The scalar s is searched
+together with the unit: to first order a new unit changes the visible biases by c w / 2,
+which moves the model's means away from the data's. At the best s they agree along w.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,8 @@ from scipy.optimize import minimize
 
 from ..kernels import bits
 from ..kernels import units as kernels
-from ..model import BLOCK_ROWS, by_feature, product
+from ..model import BLOCK_ROWS
+from ..states import by_feature, product
 from ..threads import share_out
 
 # Points from which a search may start, and the norm of their weights.
@@ -39,7 +40,7 @@ _MAX_WEIGHT = 100.0
 
 
 class PackedRows:
-    """Binary rows, one bit a value, which the passes over them read many times."""
+    """Binary rows, one bit per value: passes over them are bound by memory."""
 
     def __init__(self, packed, n_features):
         self.packed = packed
@@ -112,7 +113,7 @@ class DenseRows:
 
 
 class Samples(NamedTuple):
-    """What a unit is judged by."""
+    """Samples on which a unit is evaluated."""
 
     data: PackedRows | DenseRows
     model: PackedRows | DenseRows
@@ -128,7 +129,7 @@ class Objective(NamedTuple):
 
     kind: str
     """"linearized" or "likelihood\""""
-    reg_lambda: float
+    unit_penalty: float
     radius: float | None
     """radius of the ball |w| <= C; None for the penalty alone"""
     unit_weight: float = 1.0
@@ -138,13 +139,13 @@ class Gain(NamedTuple):
     """Value of a unit on some samples."""
 
     value: float
-    """nats a sample, without the penalty"""
+    """nats per sample, without the penalty"""
     effective_sample_size: float
     """of the model samples, weighted to the model with the unit"""
 
 
 class UnitGains(NamedTuple):
-    """Of each unit of a model, (n_units,), nats a sample, without the penalty."""
+    """Of each unit of a model, (n_units,), nats per sample, without the penalty."""
 
     linear: np.ndarray
     """E_data[softplus(x)] - E_model[softplus(x)]"""
@@ -188,16 +189,16 @@ def gain(objective, samples, unit):
     return gains(objective, samples, [unit], (1.0,))[0]
 
 
-def gains(objective, samples, units, shares):
-    """The same of units that enter together, each times a share, for some shares."""
-    values = np.zeros(len(shares))
-    terms = np.zeros((len(shares), len(samples.model)))
+def gains(objective, samples, units, fractions):
+    """The same of units that enter together, scaled by each of some fractions."""
+    values = np.zeros(len(fractions))
+    terms = np.zeros((len(fractions), len(samples.model)))
     for unit in units:
         at_data = samples.data.inputs(unit.weights, unit.bias)
         at_model = samples.model.inputs(unit.weights, unit.bias)
-        for k, share in enumerate(np.float32(shares)):
-            values[k] += _change(objective, share * at_data, unit.shift).mean()
-            terms[k] += _change(objective, share * at_model, unit.shift)
+        for k, fraction in enumerate(np.float32(fractions)):
+            values[k] += _change(objective, fraction * at_data, unit.shift).mean()
+            terms[k] += _change(objective, fraction * at_model, unit.shift)
     return [_gain(objective, samples, *one) for one in zip(values, terms, strict=True)]
 
 
@@ -226,7 +227,7 @@ def unit_gains(rbm, samples):
 def total_outputs(rbm, rows):
     """Sum of softplus over the units, each with weight 1, (n_rows,) float64."""
     total, ones = np.zeros(len(rows)), np.ones_like(rbm.hidden)
-    transposed = by_feature(rbm)
+    transposed = by_feature(rbm.weights)
     for start in range(0, len(rows), BLOCK_ROWS):
         part = slice(start, start + BLOCK_ROWS)
         x = product(rows.states(part), transposed)
@@ -241,7 +242,7 @@ def mean_state(rows, unit):
 
 def penalty(objective, unit):
     """c lambda / 2 |w, b|^2."""
-    strength = objective.unit_weight * objective.reg_lambda
+    strength = objective.unit_weight * objective.unit_penalty
     square = np.square(unit.weights, dtype=np.float64).sum() + float(unit.bias) ** 2
     return 0.5 * strength * float(square)
 
@@ -250,7 +251,7 @@ def penalties(objective, rbm):
     """The same for each unit of a model, with its own c."""
     squares = np.square(rbm.weights, dtype=np.float64).sum(axis=1)
     squares += np.square(rbm.hidden)
-    return 0.5 * objective.reg_lambda * rbm.unit_weights * squares
+    return 0.5 * objective.unit_penalty * rbm.unit_weights * squares
 
 
 def search(objective, samples, start, max_iter, tol):
@@ -270,7 +271,7 @@ def search(objective, samples, start, max_iter, tol):
         start,
         jac=True,
         method="L-BFGS-B",
-        # s is a mean of the unit's states; beyond, it fits the noise of the samples
+        # s is a mean of the unit's states; outside [0, 1] it would fit noise
         bounds=[(-_MAX_WEIGHT, _MAX_WEIGHT)] * (len(start) - 1) + [(0.0, 1.0)],
         options={"maxiter": max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 10},
     )
@@ -287,8 +288,8 @@ def search(objective, samples, start, max_iter, tol):
 def choose_start(objective, samples, rng):
     """The best of some units that each tell one training row from the mean.
 
-    Without weights a unit gains nothing in any direction: a search from there, or from
-    near it, often stays.
+    At zero weights the gradient vanishes in every direction: a search from there, or
+    from near it, often makes no progress.
     """
     n = len(samples.data)
     center = samples.data.weighted_sum(np.ones(n, dtype=np.float32)) / n
@@ -320,20 +321,20 @@ def value_and_gradient(objective, samples, w, shift):
     terms, log_ratio = _model_terms(objective, samples, model, shift)
     if objective.kind == "linearized":
         value -= terms.mean()
-        shares = np.full(n_model, 1.0 / n_model)
+        fractions = np.full(n_model, 1.0 / n_model)
         shift_slope = 0.0
     else:
         log_mean = _log_mean_exp(log_ratio)
         value -= log_mean
-        shares = np.exp(log_ratio - log_mean) / n_model
-        shift_slope = c * (shares @ model.x - _mean(data.x))
+        fractions = np.exp(log_ratio - log_mean) / n_model
+        shift_slope = c * (fractions @ model.x - _mean(data.x))
     s_data = np.float32(c / len(samples.data)) * (data.mean - np.float32(shift))
-    s_model = (c * shares * (model.mean - shift)).astype(np.float32)
+    s_model = (c * fractions * (model.mean - shift)).astype(np.float32)
     slope = np.empty_like(w)
     slope[:-1] = samples.data.weighted_sum(s_data)
     slope[:-1] -= samples.model.weighted_sum(s_model)
     slope[-1] = s_data.sum(dtype=np.float64) - s_model.sum(dtype=np.float64)
-    strength = c * objective.reg_lambda
+    strength = c * objective.unit_penalty
     value -= 0.5 * strength * float(w @ w)
     slope -= strength * w
     return float(value), slope, float(shift_slope)
@@ -363,7 +364,7 @@ def _respond(rows, weights, bias):
 
 def _unit_outputs(rbm, rows):
     """softplus of each unit, (n_units, n_rows) float32."""
-    x = product(rows.states(slice(None)), by_feature(rbm))
+    x = product(rows.states(slice(None)), by_feature(rbm.weights))
     x += rbm.hidden
     x = np.ascontiguousarray(x.T)
     softplus, mean = np.empty((2, x.size), dtype=np.float32)

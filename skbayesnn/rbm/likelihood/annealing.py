@@ -1,4 +1,4 @@
-"""The log partition function: annealed importance sampling, and enumeration.
+"""The log partition function by annealed importance sampling.
 
 Annealed importance sampling (Salakhutdinov and Murray, 2008) leads chains from
 independent visible units with the biases ``base``, whose partition function is known,
@@ -8,22 +8,23 @@ to the model, through
 
 x_i = w_i . v + b_i. The mean of the chains' weights is an unbiased estimate of the
 ratio of both partition functions. The reverse run starts at the model, and estimates
-the inverse ratio: its logarithm errs to the other side.
+the inverse ratio, so the error of its logarithm has the opposite sign on average.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import log_expit, logsumexp
+from scipy.special import logsumexp
 
+from ..._random import Stream, derived_seed, generator
 from ..kernels import units as kernels
-from ..model import RBM, Chains, Clamp, by_feature, gibbs, hold, is_standard, product
+from ..model import RBM, Chains, Clamp, gibbs, is_standard
+from ..states import by_feature, product
 
-# Chains of a block, whatever the number of jobs: products of the same shapes round in
-# the same way, so the split changes no result.
+# Chains of a block, regardless of the number of jobs: products of the same shapes round
+# in the same way, so the number of jobs does not change the result.
 _BLOCK_CHAINS = 128
-MAX_EXACT_UNITS = 25
 # 500 temperatures uniformly up to 0.5, 4,000 up to 0.9 and 10,000 up to 1.
 PAPER_BETAS = ((500, 0.0, 0.5), (4000, 0.5, 0.9), (10000, 0.9, 1.0))
 # Gibbs steps at the model before a reverse run.
@@ -31,7 +32,7 @@ _REVERSE_BURN_IN = 100
 
 
 class Path(NamedTuple):
-    """From independent units to the model, and what all steps along it share."""
+    """The path from independent units to the model: what does not change along it."""
 
     rbm: RBM
     transposed: np.ndarray
@@ -67,7 +68,7 @@ def make_betas(betas):
 
 def base_log_partition(rbm, base):
     """Log partition function at beta = 0."""
-    visible = -log_expit(-np.asarray(base, dtype=np.float64)).sum()
+    visible = rbm.units.log_partitions(np.asarray(base, dtype=np.float64)).sum()
     units = np.asarray(rbm.unit_weights, dtype=np.float64).sum() * np.log(2.0)
     return float(visible + units)
 
@@ -79,19 +80,21 @@ def ais(rbm, base, betas, n_chains, seed, n_jobs=None, reverse=False):
     the same everywhere.
     """
     path = make_path(rbm, base, betas)
-    seeds = np.random.SeedSequence(int(seed)).generate_state(3, np.uint64)
+    forward_seed = derived_seed(seed, Stream.FORWARD_ANNEALING)
     blocks = _blocks(n_chains)
     parallel = Parallel(n_jobs=n_jobs, prefer="threads")
     forward = parallel(
-        delayed(_forward)(path, seeds[0], first, n, reverse) for first, n in blocks
+        delayed(_forward)(path, forward_seed, first, n, reverse) for first, n in blocks
     )
     log_weights = np.concatenate([weights for weights, _ in forward])
     if not reverse:
         return summarise(log_weights, base_log_partition(rbm, base), 1.0)
-    states = _resample(log_weights, np.concatenate([v for _, v in forward]), seeds[1])
+    states = np.concatenate([states for _, states in forward])
+    states = _resample(log_weights, states, seed)
+    reverse_seed = derived_seed(seed, Stream.REVERSE_ANNEALING)
     back = path._replace(betas=path.betas[::-1])
     backward = parallel(
-        delayed(_backward)(back, states[first : first + n], seeds[2], first)
+        delayed(_backward)(back, states[first : first + n], reverse_seed, first)
         for first, n in blocks
     )
     log_weights = np.concatenate(backward)
@@ -101,7 +104,7 @@ def ais(rbm, base, betas, n_chains, seed, n_jobs=None, reverse=False):
 def make_path(rbm, base, betas, clamp=None):
     """The path to a model along ``betas``."""
     base = np.asarray(base, dtype=np.float32)
-    return Path(rbm, by_feature(rbm), base, np.asarray(betas), clamp)
+    return Path(rbm, by_feature(rbm.weights), base, np.asarray(betas), clamp)
 
 
 def _blocks(n_chains):
@@ -115,7 +118,7 @@ def summarise(log_weights, offset, sign):
     """Mean of the weights on the log scale, with three standard errors of it.
 
     The interval is symmetric on the log scale, so it reaches further up than that of
-    the mean itself: heavy-tailed weights err downwards.
+    the mean itself: the error of heavy-tailed weights is mostly downwards.
     """
     n = len(log_weights)
     log_mean = logsumexp(log_weights) - np.log(n)
@@ -132,7 +135,8 @@ def summarise(log_weights, offset, sign):
 
 def annealed_chains(rbm, base, betas, n_chains, seed, clamp=None):
     """Chains led from independent units to the model; ``clamp`` holds features."""
-    path, seed = make_path(rbm, base, betas, clamp), np.uint64(seed)
+    path = make_path(rbm, base, betas, clamp)
+    seed = derived_seed(seed, Stream.ANNEALED_SAMPLES)
     v, slope = _start(path, n_chains, (seed, 0, 0))
     _, v, step = _anneal(path, v, slope, (seed, 1, 0))
     return Chains(v, seed, step, 0)
@@ -151,7 +155,7 @@ def _backward(path, states, seed, first_row):
     """Weights of chains that start at the model."""
     chains = Chains(states, np.uint64(seed), 0, first_row)
     chains, _ = gibbs(path.rbm, chains, _REVERSE_BURN_IN)
-    slope = _slope(path, chains.states)
+    slope = path.rbm.units.slope(chains.states, path.base, path.rbm.visible)
     place = seed, chains.step, first_row
     log_weights, _, _ = _anneal(path, chains.states, slope, place)
     return log_weights
@@ -181,7 +185,7 @@ def _anneal(path, v, slope, place):
 
 
 def _standard_move(path, v, slope, betas, place, log_weights):
-    """Add the hidden units' share of the weights, then one Gibbs step at the new beta.
+    """Add the hidden units' part of the weights, then one Gibbs step at the new beta.
 
     Returns the new states and their slope.
     """
@@ -217,59 +221,17 @@ def _fractional_move(path, v, slope, betas, place, log_weights):
 
 def _draw_visible(path, y, beta, place):
     """Visible states at ``beta`` from their inputs, and their slope."""
-    v, slope = np.empty(y.shape, dtype=np.uint8), np.empty(len(y))
-    kernels.anneal_visible(y, path.base, path.rbm.visible, beta, *place, slope, v)
+    units = path.rbm.units
+    v, slope = units.draw_annealed(y, path.base, path.rbm.visible, beta, place)
     # the slope of states with values held is not needed
-    return (v if path.clamp is None else hold(v, path.clamp)), slope
-
-
-def _slope(path, v):
-    return v.astype(np.float64) @ (path.rbm.visible - path.base)
+    return (v if path.clamp is None else units.hold(v, path.clamp)), slope
 
 
 def _resample(log_weights, states, seed):
     """Draw states in proportion to their weights (systematic resampling)."""
     weights = np.exp(log_weights - log_weights.max())
     n = len(weights)
-    u = (np.random.default_rng(int(seed)).random() + np.arange(n)) / n
+    u = (generator(seed, Stream.RESAMPLING).random() + np.arange(n)) / n
     edges = np.cumsum(weights / weights.sum())
     edges[-1] = 1.0
     return states[np.searchsorted(edges, u)]
-
-
-def exact_log_partition(rbm):
-    """Sum over all states of the smaller side, in float64.
-
-    Only the visible side can be summed over when units have weights other than 1.
-    """
-    weights, hidden, visible, unit_weights = (
-        np.asarray(array, dtype=np.float64) for array in rbm
-    )
-    n_units, n_features = weights.shape
-    if is_standard(rbm) and n_units < n_features:
-        outer, inner, matrix, ones = hidden, visible, weights, np.ones(n_features)
-    else:
-        outer, inner, matrix, ones = visible, hidden, weights.T, unit_weights
-    n_low = min(len(outer), 12)
-    low = all_states(n_low)
-    low_inputs = low @ matrix[:n_low] + inner
-    low_energy = low @ outer[:n_low]
-    parts = []
-    for number in range(2 ** (len(outer) - n_low)):
-        high = (number >> np.arange(len(outer) - n_low)) & 1
-        x = low_inputs + high @ matrix[n_low:]
-        total = -log_expit(-x) @ ones + low_energy + high @ outer[n_low:]
-        parts.append(logsumexp(total))
-    return float(logsumexp(parts))
-
-
-def exact_size(rbm):
-    """Units of the side that `exact_log_partition` sums over."""
-    n_units, n_features = rbm.weights.shape
-    return min(n_units, n_features) if is_standard(rbm) else n_features
-
-
-def all_states(n_units):
-    """(2**n_units, n_units), float64."""
-    numbers = np.arange(2**n_units)[:, None]
-    return ((numbers >> np.arange(n_units)) & 1).astype(np.float64)

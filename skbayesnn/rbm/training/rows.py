@@ -1,4 +1,4 @@
-"""Training data of an RBM: kept as it came, turned into 0 and 1 block by block."""
+"""Training data of an RBM: stored as given, converted to 0 and 1 block by block."""
 
 import math
 
@@ -8,11 +8,12 @@ from sklearn.exceptions import DataConversionWarning
 
 from ..._validation import check_sparse, validate_data
 from ..._warnings import warn_caller
-from ..model import BLOCK_ROWS, sum_states
+from ..model import BLOCK_ROWS
+from ..states import sum_states
 
 
 class Rows:
-    """Rows of a data set as float32 values in [0, 1], made when they are asked for.
+    """Rows of a data set as float32 values in [0, 1], computed on request.
 
     A float32 copy of the whole would take four times the memory of images in bytes.
     """
@@ -96,7 +97,7 @@ def result_dtype(X):
 
 
 def _check_range(X, threshold):
-    """Refuse, or tell of, values that are no probabilities."""
+    """Refuse values that are not probabilities, or warn of them."""
     values = X.data if sp.issparse(X) else X
     if values.dtype == bool or not values.size:
         return

@@ -1,0 +1,125 @@
+"""Other models from a fitted RBM, and an RBM from other models."""
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.neural_network import BernoulliRBM
+from sklearn.utils.validation import check_is_fitted
+
+from .._random import Stream, derived_seed, draw_seed
+from .._validation import check_count
+from . import model as solver
+from .training.result import Seen, Training, store
+from .training.rows import check_rows
+from .training.start import model_of_estimator
+
+
+class ConversionsMixin:
+    """Methods that make another estimator."""
+
+    def truncate(self, n_components):
+        """Copy the estimator with its first units only.
+
+        Visible biases stay as they are.
+
+        Parameters
+        ----------
+        n_components : int
+            Number of units to keep, 0 to ``n_components_``.
+
+        Returns
+        -------
+        rbm : estimator of the same class
+            A fitted copy, with its own partition function.
+        """
+        check_is_fitted(self)
+        k = check_count(n_components, "n_components", 0)
+        if k > self.n_components_:
+            raise ValueError(
+                f"n_components must be at most {self.n_components_}, the number of "
+                f"fitted units; got {k}."
+            )
+        other = clone(self)
+        for name in ("n_features_in_", "feature_names_in_", "fine_tune_"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        rbm = solver.select(self._training_rbm(), slice(k))
+        attributes = self._fitted_attributes(
+            self._seen, self.components_.dtype, self._seed, rbm
+        )
+        store(other, Training(None, self.history_, self.n_iter_), attributes)
+        return other
+
+    def to_bernoulli_rbm(self):
+        """Convert the model to that of scikit-learn.
+
+        Returns
+        -------
+        rbm : sklearn.neural_network.BernoulliRBM
+            Fitted, with the same units. It does not binarise its input.
+
+        Raises
+        ------
+        ValueError
+            If units have weights other than 1, which scikit-learn's model lacks.
+        """
+        check_is_fitted(self)
+        if not solver.is_standard(self._training_rbm()):
+            raise ValueError(
+                "A fractional RBM (unit_weights_ other than 1) has no equal among "
+                "scikit-learn's. Fit with alpha='count'."
+            )
+        rbm = BernoulliRBM(
+            n_components=self.n_components_, random_state=self.random_state
+        )
+        rbm.components_ = self.components_.copy()
+        rbm.intercept_hidden_ = self.intercept_hidden_.copy()
+        rbm.intercept_visible_ = self.intercept_visible_.copy()
+        rbm._n_features_out = self.n_components_
+        rbm.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            rbm.feature_names_in_ = self.feature_names_in_
+        return rbm
+
+    @classmethod
+    def from_bernoulli_rbm(cls, rbm, X=None, **params):
+        """Convert a fitted model of scikit-learn.
+
+        Parameters
+        ----------
+        rbm : sklearn.neural_network.BernoulliRBM
+            Fitted.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Data whose base rates annealed importance sampling starts from, best the
+            training data. Without it, they are estimated from samples of the model.
+        **params : dict
+            Parameters of the new estimator; ``n_components`` is that of ``rbm``.
+
+        Returns
+        -------
+        estimator : estimator of this class
+            Fitted, with the same units.
+        """
+        check_is_fitted(rbm)
+        model = model_of_estimator(rbm, "rbm")
+        other = cls(**{"n_components": len(model.weights), **params})
+        other._validate_params()
+        other.n_features_in_ = model.weights.shape[1]
+        if hasattr(rbm, "feature_names_in_"):
+            other.feature_names_in_ = rbm.feature_names_in_
+        seed = draw_seed(other.random_state)
+        if X is None:
+            seen = _seen_in_samples(model, seed)
+        else:
+            rows = check_rows(other, X, reset=False)
+            seen = Seen.of(rows)
+        dtype = rbm.components_.dtype
+        attributes = other._fitted_attributes(seen, dtype, seed, model)
+        store(other, Training(None, {}, 1), attributes)
+        return other
+
+
+def _seen_in_samples(rbm, seed):
+    """Base rates from long chains of the model."""
+    chains = solver.start_chains(rbm, 500, derived_seed(seed, Stream.BASE_RATES))
+    chains, _ = solver.gibbs(rbm, chains, 500)
+    return Seen(chains.states.mean(axis=0, dtype=np.float64), len(chains.states))

@@ -1,0 +1,110 @@
+"""Features, energies and pseudo-likelihoods of a fitted RBM."""
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from . import model as solver
+
+
+class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Methods that need no partition function and no random numbers."""
+
+    def transform(self, X):
+        """Compute the expected states of the hidden units.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states, turned into 0 and 1 by ``binarize``.
+
+        Returns
+        -------
+        H : ndarray of shape (n_samples, n_components_), dtype of ``components_``
+            E[h | v] of (2), times the unit's weight in a fractional RBM.
+        """
+        return self._hidden_means(X)
+
+    def staged_transform(self, X):
+        """Yield the features of the first unit, of the first two, and so on.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+
+        Yields
+        ------
+        H : ndarray of shape (n_samples, k)
+            The first k columns of ``transform(X)``, k = 1 to ``n_components_``.
+        """
+        H = self._hidden_means(X)
+        for k in range(1, self.n_components_ + 1):
+            yield H[:, :k]
+
+    def inverse_transform(self, H):
+        """Compute the expected visible states from hidden ones.
+
+        Parameters
+        ----------
+        H : array-like of shape (n_samples, n_components_)
+            Hidden states or their expectations, as ``transform`` returns them.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features_in_), dtype of ``components_``
+            E[v | h], probabilities.
+        """
+        check_is_fitted(self)
+        H = check_array(H, dtype=self.components_.dtype, input_name="H")
+        if H.shape[1] != self.n_components_:
+            raise ValueError(
+                f"H must have a column for each of the {self.n_components_} units; "
+                f"got {H.shape[1]} columns."
+            )
+        return solver.visible_means(self._inference_rbm(), H)
+
+    def free_energy(self, X):
+        """Compute the free energy of visible states.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+
+        Returns
+        -------
+        F : ndarray of shape (n_samples,), float64
+            -log of the unnormalised probability (3), in nats.
+        """
+        rows = self._check_rows(X)
+        rbm = self._inference_rbm()
+        return np.concatenate([solver.free_energy(rbm, V) for V in self._blocks(rows)])
+
+    def pseudo_likelihood(self, X):
+        """Compute the log pseudo-likelihood, over all features.
+
+        Deterministic, and independent of the partition function. It takes
+        n_samples x n_features x n_components_ evaluations of a unit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+
+        Returns
+        -------
+        pl : ndarray of shape (n_samples,), float64
+            The sum over features of log p(v_j | all others), in nats.
+        """
+        rows = self._check_rows(X)
+        rbm = self._inference_rbm()
+        return np.concatenate(
+            [solver.pseudo_likelihood(rbm, V) for V in self._blocks(rows)]
+        )
+
+    def _hidden_means(self, X):
+        rows = self._check_rows(X)
+        rbm = self._inference_rbm()
+        return np.concatenate([solver.hidden_means(rbm, V) for V in self._blocks(rows)])

@@ -1,0 +1,150 @@
+"""Samples of a fitted RBM: Markov chains, draws, imputation of missing values."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._random import Stream, derived_seed, draw_seed
+from .._validation import check_count
+from . import model as solver
+from .likelihood import annealing
+from .training.rows import Rows, check_rows
+
+
+class SamplingMixin:
+    """Methods that run Markov chains."""
+
+    def gibbs(self, V, n_steps=1, *, random_state=None):
+        """Advance Markov chains that have the model as their stationary distribution.
+
+        Parameters
+        ----------
+        V : {array-like, sparse matrix} of shape (n_samples, n_features)
+            States to start from, one chain per row.
+        n_steps : int, default=1
+            Steps of blocked Gibbs sampling, or Metropolis-Hastings steps of a
+            fractional RBM.
+        random_state : int, RandomState instance or None, default=None
+            Source of random numbers. The same integer gives the same numbers in each
+            call: pass another one, or a RandomState, to continue a chain.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features), bool
+            New states.
+        """
+        rows = self._check_rows(V)
+        n_steps = check_count(n_steps, "n_steps", 0)
+        seed = derived_seed(draw_seed(random_state), Stream.GIBBS_CHAINS)
+        chains = solver.Chains(rows.states(slice(None)), seed, 0, 0)
+        rbm = self._training_rbm()
+        chains, _ = solver.gibbs(rbm, chains, n_steps)
+        return rbm.units.public(chains.states)
+
+    def sample(self, n_samples=1, *, n_steps=1000, clamp=None, random_state=None):
+        """Draw visible states from the model.
+
+        Each sample has its own chain, which starts at the base rates of the
+        training data, is annealed to the model over half of the steps, and stays at
+        the model for the other half.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of samples.
+        n_steps : int, default=1000
+            Steps of each chain.
+        clamp : array-like of shape (n_features,) or (n_samples, n_features), \
+                default=None
+            Values of features that are held, NaN for those that are free: samples of
+            the conditional distribution. Turned into 0 and 1 by ``binarize``.
+        random_state : int, RandomState instance or None, default=None
+            Source of random numbers.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features), bool
+            The samples.
+        """
+        check_is_fitted(self)
+        n_samples = check_count(n_samples, "n_samples", 1)
+        n_steps = check_count(n_steps, "n_steps", 1)
+        held = None if clamp is None else self._check_clamp(clamp, n_samples)
+        chains = self._annealed_chains(n_samples, n_steps // 2, held, random_state)
+        rbm = self._training_rbm()
+        chains, _ = solver.gibbs(rbm, chains, n_steps - n_steps // 2, held)
+        return rbm.units.public(chains.states)
+
+    def impute(self, X, *, strategy="mean", n_steps=200, random_state=0):
+        """Fill in missing values from the conditional distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Visible states, NaN where missing.
+        strategy : {"mean", "sample"}, default="mean"
+            The conditional expectation of each missing value, averaged over the second
+            half of the steps, or one draw of all of them together.
+        n_steps : int, default=200
+            Steps of the chain of each row.
+        random_state : int, RandomState instance or None, default=0
+            Source of random numbers.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features), dtype of ``components_``
+            The given values as 0 and 1 by ``binarize`` (unchanged with
+            ``binarize=None``), and the missing ones.
+        """
+        check_is_fitted(self)
+        if strategy not in ("mean", "sample"):
+            raise ValueError(f"strategy must be 'mean' or 'sample'; got {strategy!r}.")
+        n_steps = check_count(n_steps, "n_steps", 2)
+        rows = check_rows(self, X, reset=False, allow_nan=True)
+        if not isinstance(rows.X, np.ndarray):
+            raise TypeError(
+                "impute needs a dense array: a sparse matrix has no missing values. "
+                "Use X.toarray() and set the missing values to NaN."
+            )
+        missing = np.isnan(rows.X)
+        held = solver.Clamp(~missing, rows.states(slice(None)))
+        chains = self._annealed_chains(len(rows), n_steps // 2, held, random_state)
+        rbm = self._training_rbm()
+        rest = n_steps - n_steps // 2
+        if strategy == "mean":
+            filled = solver.mean_visible(rbm, chains, rest, held)
+        else:
+            filled = solver.gibbs(rbm, chains, rest, held)[0].states
+        # a copy: without a threshold the rows may be the caller's
+        result = np.array(rows.take(slice(None), self.components_.dtype))
+        np.copyto(result, filled, where=missing, casting="same_kind")
+        return result
+
+    def _check_clamp(self, clamp, n_samples):
+        clamp = np.asarray(clamp, dtype=np.float64)
+        if clamp.shape not in [
+            (self.n_features_in_,),
+            (n_samples, self.n_features_in_),
+        ]:
+            raise ValueError(
+                "clamp must hold a value or NaN for each feature, shape "
+                f"({self.n_features_in_},) or ({n_samples}, {self.n_features_in_}); "
+                f"got shape {clamp.shape}."
+            )
+        held = ~np.isnan(clamp)
+        values = Rows(np.atleast_2d(clamp), self.binarize).states(slice(None))
+        if np.any(held & (values != 0.0) & (values != 1.0)):
+            raise ValueError(
+                "clamp must be 0, 1 or NaN where binarize is None; found other values."
+            )
+        return solver.Clamp(np.atleast_2d(held), values)
+
+    def _annealed_chains(self, n_chains, n_steps, held, random_state):
+        betas = np.linspace(0.0, 1.0, n_steps + 1)
+        return annealing.annealed_chains(
+            self._training_rbm(),
+            self.base_intercept_,
+            betas,
+            n_chains,
+            draw_seed(random_state),
+            held,
+        )

@@ -1,0 +1,32 @@
+"""The gap between the log-likelihoods of training and validation rows."""
+
+import numpy as np
+
+from ..._random import Stream, generator
+from .. import model as solver
+
+
+def monitored_rows(train, seed, n_rows):
+    """At most so many training rows, to compare the validation rows with."""
+    if len(train) <= n_rows:
+        return train
+    order = generator(seed, Stream.MONITORED_ROWS).permutation(len(train))
+    return train.subset(np.sort(order[:n_rows]))
+
+
+def free_energy_gap(rbm, train, validation):
+    """Mean log-likelihood of the training rows minus that of the validation rows."""
+    return mean_log_probability(rbm, train) - mean_log_probability(rbm, validation)
+
+
+def mean_log_probability(rbm, rows):
+    """Mean unnormalised log probability, in nats per sample."""
+    total = sum(
+        solver.unnormalised_log_probability(rbm, V).sum() for V in rows.blocks()
+    )
+    return float(total / len(rows))
+
+
+def has_risen(gaps, max_gap):
+    """Whether the last gap exceeds the smallest by more than ``max_gap``."""
+    return bool(gaps[-1] - np.nanmin(gaps) > max_gap)

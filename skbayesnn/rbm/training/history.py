@@ -1,0 +1,64 @@
+"""The history of a fit: its entries, remaining time, and lines of ``verbose``."""
+
+import numpy as np
+
+# Epochs whose median duration is that of the next ones.
+_RECENT_EPOCHS = 10
+
+
+def append_record(history, record):
+    """``history`` with one more entry; NaN where a column starts late, or ends."""
+    n_before = max((len(values) for values in history.values()), default=0)
+    names = {**history, **record}
+    return {
+        name: np.append(
+            history.get(name, np.full(n_before, np.nan)), record.get(name, np.nan)
+        )
+        for name in names
+    }
+
+
+def time_of_epochs(seconds, n_left):
+    """Seconds that so many epochs will take, from the times at which others ended."""
+    return float(np.median(np.diff(seconds, prepend=0.0)[-_RECENT_EPOCHS:])) * n_left
+
+
+def time_of_growth(seconds, sizes, n_left):
+    """Seconds that so many more units will take, each more than the one before.
+
+    A line through the durations of the later half of the steps, by the number of units.
+    """
+    durations = np.diff(seconds, prepend=0.0)[len(seconds) // 2 :]
+    sizes = sizes[len(seconds) // 2 :] - sizes[-1]
+    spread = sizes - sizes.mean()
+    slope = max(0.0, spread @ durations / max(spread @ spread, 1.0))
+    pace = durations.mean() - slope * sizes.mean()
+    return float(pace * n_left + slope * n_left * (n_left + 1) / 2)
+
+
+def format_duration(seconds):
+    """A duration in the unit that suits it: 35 s, 12 min, 3.4 h."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def print_epoch(record, seconds, number, last):
+    """Print an epoch's entry; ``seconds`` are the times of this fit's epochs."""
+    text = ", ".join(f"{name} {value:.4g}" for name, value in record.items())
+    left = time_of_epochs(seconds, last - number)
+    print(f"epoch {number} of {last}: {text}, {format_duration(left)} left")
+
+
+def print_step(history, number, n_before, n_components):
+    """Print the last entry of a growth; ``n_before`` entries are of earlier calls."""
+    last = {name: values[-1] for name, values in history.items()}
+    sizes = history["n_components"][n_before:]
+    left = time_of_growth(
+        history["seconds"][n_before:], sizes, n_components - sizes[-1]
+    )
+    print(
+        f"step {number}: {last['n_components']:.0f} of at most {n_components} units, "
+        f"gain {last['gain']:.3g}, norm {last['norm']:.3g}, "
+        f"{format_duration(left)} left"
+    )

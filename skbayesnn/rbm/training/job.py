@@ -1,0 +1,138 @@
+"""What stays the same in a fit: its checked data, seed, checkpoint and callbacks."""
+
+from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
+from typing import NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from ..._persistence import Checkpoint, Progress, open_checkpoint
+from ..._random import Stream, draw_seed, generator
+from ..._sklearn import one_blas_thread
+from .. import threads
+from ..learning import contrastive
+from .rows import Rows, check_rows, result_dtype
+
+
+class Callbacks:
+    """What the callbacks of an estimator are told.
+
+    ``X`` and ``y`` are passed on as ``fit`` got them. ``attributes(rbm)`` gives the
+    fitted attributes of the model so far; it is called only if a callback asks for it.
+    """
+
+    def __init__(self, estimator, X, y, attributes):
+        self._of_fit = {"estimator": estimator, "X": X, "y": y}
+        self._estimator = estimator
+        self._attributes = attributes
+
+    def begin_fit(self, n_subtasks):
+        """Begin the task of the whole fit, which has so many parts."""
+        context = self._estimator._init_callback_context(max_subtasks=n_subtasks)
+        return self.begin(context)
+
+    def begin(self, context):
+        """Tell that a part of the fit begins."""
+        return context.call_on_fit_task_begin(**self._of_fit)
+
+    def end(self, context, rbm):
+        """Tell that a part ends, with the model; whether a callback asks to stop."""
+
+        def reconstruct():
+            return {**self._attributes(rbm), "_training": None}
+
+        return context.call_on_fit_task_end(
+            **self._of_fit, reconstruction_attributes=reconstruct
+        )
+
+
+class Job(NamedTuple):
+    """What stays the same in a fit."""
+
+    train: Rows
+    validation: Rows | None
+    dtype: np.dtype
+    """of the fitted arrays"""
+    seed: int
+    checkpoint: Checkpoint
+    callbacks: Callbacks | None = None
+
+
+class Start(NamedTuple):
+    """Where a training begins, unless a checkpoint has a later place."""
+
+    make_state: Callable
+    """gives the state of the solver; may be a long computation"""
+    history: dict
+    n_iter: int
+
+
+def open_job(estimator, X, X_val, resumes):
+    """Check the data of a fit, open its checkpoint, and hold rows out."""
+    rows = check_rows(estimator, X, reset=not resumes)
+    given, X_given = None, None
+    if X_val is not None:
+        given = check_rows(estimator, X_val, reset=False)
+        X_given = given.X
+    seed = estimator._seed if resumes else draw_seed(estimator.random_state)
+    checkpoint = open_checkpoint(estimator, rows.X, X_given, seed)
+    seed = checkpoint.seed
+    train, validation = split_rows(estimator, rows, given, seed)
+    dtype = estimator.components_.dtype if resumes else result_dtype(rows.X)
+    return Job(train, validation, dtype, seed, checkpoint)
+
+
+def open_partial_job(estimator, X, resumes):
+    """The same of a ``partial_fit``, which has no checkpoint and no callbacks."""
+    rows = check_rows(estimator, X, reset=not resumes)
+    seed = estimator._seed if resumes else draw_seed(estimator.random_state)
+    dtype = estimator.components_.dtype if resumes else result_dtype(rows.X)
+    return Job(rows, None, dtype, seed, Checkpoint(None, {}, seed))
+
+
+def split_rows(estimator, rows, given, seed):
+    """Training rows, and validation rows (those given, or held out) or None."""
+    if given is not None:
+        return rows, given
+    if not estimator.early_stopping:
+        return rows, None
+    order = generator(seed, Stream.VALIDATION_ROWS).permutation(len(rows))
+    n_validation = int(np.ceil(estimator.validation_fraction * len(rows)))
+    if n_validation >= len(rows):
+        raise ValueError(
+            f"validation_fraction={estimator.validation_fraction} leaves no training "
+            f"rows of n_samples={len(rows)}. Pass more rows, or early_stopping=False."
+        )
+    held_out, kept = order[:n_validation], order[n_validation:]
+    return rows.subset(np.sort(kept)), rows.subset(np.sort(held_out))
+
+
+def resume(job, stage, start):
+    """The `Progress` that an earlier call of the same fit has left, else ``start``."""
+    progress = job.checkpoint.load(stage)
+    if progress is None:
+        state = start.make_state()
+        progress = Progress(state, start.history, start.n_iter, 0.0, False)
+        # the start may have been a long fit
+        job.checkpoint.save(stage, progress)
+    return progress
+
+
+@contextmanager
+def computing(n_jobs, learning_rate, limit_blas=True):
+    """Compute with ``n_jobs`` threads for products of states, and one for BLAS.
+
+    What is left for BLAS beside them are small sums: on one thread they are faster, by
+    a factor of nine, and the same everywhere. A divergence becomes a `ValueError`.
+    """
+    blas = one_blas_thread() if limit_blas else nullcontext()
+    try:
+        with blas, threads.using(effective_n_jobs(n_jobs)):
+            yield
+    except contrastive.Diverged as error:
+        raise ValueError(
+            f"The weights diverged (largest magnitude {error.args[0]:.3g}, expected at "
+            f"most {contrastive.MAX_WEIGHT:.0f}). Reduce "
+            f"learning_rate={learning_rate}, momentum or the scale of init."
+        ) from error

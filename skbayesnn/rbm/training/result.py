@@ -1,0 +1,66 @@
+"""What a training gives back, and the attributes that an estimator makes of it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..learning import contrastive, growth
+from ..visible import BINARY
+
+
+class Training(NamedTuple):
+    """The end of a training: the value of a fit."""
+
+    state: contrastive.State | growth.State | None
+    """of the solver; None for a model that was not trained here"""
+    history: dict
+    """columns by name, one entry per epoch or step"""
+    n_iter: int
+    interrupted: bool = False
+    """whether Ctrl-C ended it, after a model that can be used"""
+    stopped: bool = False
+    """whether a callback ended it"""
+
+
+class Seen(NamedTuple):
+    """What an estimator keeps of its training data."""
+
+    rates: np.ndarray
+    """(n_features,) fraction of ones, float64"""
+    n_samples: int
+
+    @classmethod
+    def of(cls, rows):
+        """Of the rows alone."""
+        return cls(rows.mean(), len(rows))
+
+    def add(self, rows):
+        """With more rows."""
+        n_samples = self.n_samples + len(rows)
+        fraction = len(rows) / n_samples
+        return Seen(self.rates + fraction * (rows.mean() - self.rates), n_samples)
+
+
+def model_attributes(seen, dtype, seed, rbm):
+    """Fitted attributes that a model determines."""
+    return {
+        "components_": rbm.weights.astype(dtype),
+        "intercept_hidden_": rbm.hidden.astype(dtype),
+        "intercept_visible_": rbm.visible.astype(dtype),
+        "unit_weights_": rbm.unit_weights.astype(dtype),
+        "base_intercept_": BINARY.natural_parameters(seen.rates, seen.n_samples),
+        "n_components_": len(rbm.weights),
+        "_seen": seen,
+        "_seed": int(seed),
+        "_estimates": {},
+    }
+
+
+def store(estimator, training, attributes):
+    """Set the fitted attributes of an estimator."""
+    vars(estimator).update(
+        attributes,
+        history_=training.history,
+        n_iter_=training.n_iter,
+        _training=training.state,
+    )

@@ -1,0 +1,193 @@
+"""Chains, samples and imputation of fitted RBMs."""
+
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from rbm_estimators import BOUND, small, toy_data, twin
+
+from skbayesnn import ContrastiveDivergenceRBM
+
+
+def test_gibbs(fitted):
+    X = toy_data(50)
+    assert_array_equal(fitted.gibbs(X, 0), X)
+    states = fitted.gibbs(X, 3, random_state=0)
+    assert states.shape == X.shape and states.dtype == bool
+    assert not np.array_equal(states, X)
+    assert_array_equal(fitted.gibbs(X, 3, random_state=0), states)
+    assert not np.array_equal(fitted.gibbs(X, 3, random_state=1), states)
+    # from where a generator stands
+    generator = np.random.RandomState(0)
+    assert_array_equal(fitted.gibbs(X, 3, random_state=generator), states)
+    assert not np.array_equal(fitted.gibbs(X, 3, random_state=generator), states)
+
+
+def test_chains_and_samples_have_the_means_of_the_model(fitted):
+    V, p = naive.rbm_distribution(twin(fitted))
+    n = 4000
+    spread = BOUND * np.sqrt(p @ V * (1 - p @ V) / n)
+    sample = fitted.sample(n, n_steps=100, random_state=0)
+    assert sample.shape == (n, 6) and sample.dtype == bool
+    assert (np.abs(sample.mean(axis=0) - p @ V) < spread).all()
+    assert_array_equal(sample, fitted.sample(n, n_steps=100, random_state=0))
+    states = fitted.gibbs(np.zeros((n, 6)), 100, random_state=0)
+    assert (np.abs(states.mean(axis=0) - p @ V) < spread).all()
+
+
+def test_clamped_samples_are_of_the_conditional_distribution(fitted):
+    n = 4000
+    clamp = np.array([1.0, np.nan, np.nan, np.nan, 0.0, np.nan])
+    sample = fitted.sample(n, n_steps=100, clamp=clamp, random_state=0)
+    assert sample[:, 0].all() and not sample[:, 4].any()
+    V, p = naive.rbm_conditional(twin(fitted), ~np.isnan(clamp), clamp)
+    free = np.isnan(clamp)
+    mean = (p @ V)[free]
+    spread = BOUND * np.sqrt(mean * (1 - mean) / n)
+    assert (np.abs(sample.mean(axis=0)[free] - mean) < spread).all()
+
+
+def test_clamp_of_each_sample(fitted):
+    n = 3000
+    clamp = np.full((n, 6), np.nan)
+    clamp[::2, 1] = 1.0
+    clamp[1::2, 1:4] = 0.0
+    sample = fitted.sample(n, n_steps=100, clamp=clamp, random_state=0)
+    for rows in (slice(0, None, 2), slice(1, None, 2)):
+        held = ~np.isnan(clamp[rows][0])
+        assert_array_equal(sample[rows][:, held], clamp[rows][:, held])
+        V, p = naive.rbm_conditional(twin(fitted), held, clamp[rows][0])
+        mean = (p @ V)[~held]
+        spread = BOUND * np.sqrt(mean * (1 - mean) / (n / 2))
+        difference = sample[rows][:, ~held].mean(axis=0) - mean
+        assert (np.abs(difference) < spread).all()
+
+
+@pytest.mark.parametrize(
+    ("clamp", "message"),
+    [
+        (np.zeros(5), r"clamp.*\(6,\) or \(2, 6\).*got shape \(5,\)"),
+        (np.zeros((3, 6)), r"clamp.*\(2, 6\).*got shape \(3, 6\)"),
+        (np.zeros((2, 5)), r"clamp.*got shape \(2, 5\)"),
+        (np.zeros((1, 2, 6)), r"clamp.*got shape \(1, 2, 6\)"),
+        (1.0, r"clamp.*got shape \(\)"),
+    ],
+)
+def test_bad_clamps_are_named(fitted, clamp, message):
+    with pytest.raises(ValueError, match=message):
+        fitted.sample(2, clamp=clamp)
+
+
+def test_clamp_is_binarized_as_data_are():
+    X = np.where(toy_data(), 255, 0)
+    model = small(ContrastiveDivergenceRBM, binarize=127).fit(X)
+    clamp = [200, 100, np.nan, np.nan, 255, 0]
+    sample = model.sample(10, n_steps=5, clamp=clamp, random_state=0)
+    assert_array_equal(sample[:, [0, 1, 4, 5]], np.tile([1, 0, 1, 0], (10, 1)))
+    model = small(ContrastiveDivergenceRBM, binarize=None).fit(toy_data())
+    with pytest.raises(ValueError, match="clamp must be 0, 1 or NaN"):
+        model.sample(10, clamp=[0.5] + [np.nan] * 5)
+
+
+def test_counts_are_checked(fitted):
+    X = toy_data(3)
+    for call, message in [
+        (lambda: fitted.sample(0), "n_samples.*at least 1; got 0"),
+        (lambda: fitted.sample(2.0), "n_samples must be an integer.*2.0"),
+        (lambda: fitted.sample(n_steps=0), "n_steps.*at least 1; got 0"),
+        (lambda: fitted.gibbs(X, -1), "n_steps.*at least 0; got -1"),
+        (lambda: fitted.gibbs(X, 1.5), "n_steps must be an integer.*1.5"),
+        (lambda: fitted.impute(X, n_steps=1), "n_steps.*at least 2; got 1"),
+        (lambda: fitted.impute(X, strategy="mode"), "strategy.*'mean'.*'mode'"),
+        (lambda: fitted.truncate(-1), "n_components.*at least 0; got -1"),
+        (lambda: fitted.truncate(1.0), "n_components must be an integer.*1.0"),
+        (lambda: fitted.inverse_transform(np.ones((2, 9))), "H must have.*9 columns"),
+        (lambda: fitted.inverse_transform(np.ones(2)), "2D array"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_impute_is_the_conditional_expectation(fitted):
+    """The same row many times: chains of their own."""
+    n = 1000
+    row = np.array([1.0, np.nan, np.nan, np.nan, 0.0, np.nan])
+    held = ~np.isnan(row)
+    V, p = naive.rbm_conditional(twin(fitted), held, row)
+    X = np.tile(row, (n, 1))
+    mean = fitted.impute(X, n_steps=40, random_state=0)
+    assert mean.dtype == fitted.components_.dtype
+    assert_array_equal(mean[:, held], X[:, held])
+    error = mean.mean(axis=0) - p @ V
+    spread = BOUND * mean.std(axis=0) / np.sqrt(n)
+    # of float32 sums, beside the standard error
+    assert (np.abs(error[~held]) < spread[~held] + 1e-5).all()
+    sample = fitted.impute(X, strategy="sample", n_steps=40, random_state=0)
+    assert_array_equal(sample[:, held], X[:, held])
+    assert set(np.unique(sample)) == {0.0, 1.0}
+    variance = (p @ V * (1 - p @ V))[~held]
+    error = (sample.mean(axis=0) - p @ V)[~held]
+    assert (np.abs(error) < BOUND * np.sqrt(variance / n)).all()
+    # drawn together: the product of two of them as well
+    joint = p @ (V[:, 1] * V[:, 2])
+    error = (sample[:, 1] * sample[:, 2]).mean() - joint
+    assert abs(error) < BOUND * np.sqrt(joint * (1 - joint) / n)
+
+
+@pytest.mark.parametrize("strategy", ["mean", "sample"])
+def test_impute_keeps_what_is_there(fitted, strategy):
+    X = toy_data(20).astype(np.float64)
+    assert_array_equal(fitted.impute(X, strategy=strategy), X)
+    assert_array_equal(fitted.impute(X > 0.5, strategy=strategy), X)
+    missing = X.copy()
+    missing[::2, 3] = np.nan
+    filled = fitted.impute(missing, strategy=strategy, n_steps=10)
+    known = ~np.isnan(missing)
+    assert_array_equal(filled[known], X[known])
+    assert ((filled[~known] >= 0) & (filled[~known] <= 1)).all()
+    assert_array_equal(fitted.impute(missing, strategy=strategy, n_steps=10), filled)
+    assert np.isnan(missing[0, 3])
+
+
+def test_impute_all_of_a_row(fitted):
+    filled = fitted.impute(np.full((2000, 6), np.nan), n_steps=60, random_state=0)
+    V, p = naive.rbm_distribution(twin(fitted))
+    spread = BOUND * filled.std(axis=0) / np.sqrt(len(filled))
+    assert (np.abs(filled.mean(axis=0) - p @ V) < spread + 1e-5).all()
+
+
+def test_impute_keeps_probabilities():
+    X = np.where(toy_data(), 0.9, 0.2)
+    model = small(ContrastiveDivergenceRBM, binarize=None).fit(X)
+    missing = X[:5].copy()
+    missing[:, 2] = np.nan
+    filled = model.impute(missing, n_steps=10)
+    assert_array_equal(np.delete(filled, 2, axis=1), np.delete(X[:5], 2, axis=1))
+    with pytest.raises(ValueError, match=r"\[0, 1\], found 0 to 2"):
+        model.impute([[2.0, np.nan, 0.0, 0.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("strategy", ["mean", "sample"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_impute_leaves_its_argument_alone(strategy, dtype):
+    X = np.where(toy_data(), 0.9, 0.2).astype(dtype)
+    model = small(ContrastiveDivergenceRBM, binarize=None).fit(X)
+    missing = X[:5].copy()
+    missing[:, 2] = np.nan
+    missing.flags.writeable = False
+    filled = model.impute(missing, strategy=strategy, n_steps=10)
+    assert filled.dtype == dtype and np.isfinite(filled).all()
+    assert np.isnan(missing[:, 2]).all()
+
+
+def test_nan_is_for_impute_only(fitted):
+    X = toy_data(5).astype(float)
+    X[0, 0] = np.nan
+    for method in ("transform", "score", "free_energy", "pseudo_likelihood", "gibbs"):
+        with pytest.raises(ValueError, match="Input X contains NaN"):
+            getattr(fitted, method)(X)
+    with pytest.raises(TypeError, match=r"dense.*sparse.*X.toarray\(\)"):
+        fitted.impute(sp.csr_array(toy_data(5).astype(float)))
+    with pytest.raises(ValueError, match="infinity"):
+        fitted.impute(np.where(np.isnan(X), np.inf, X))

@@ -1,0 +1,316 @@
+"""A killed fit is resumed from its file, with the same result, bit for bit."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from rbm_checkpoints import (
+    CASES,
+    CLASSES,
+    assert_same,
+    count_calls,
+    digits,
+    file_of,
+    fit,
+    forbid_steps,
+    other,
+    uninterrupted,
+)
+from rbm_estimators import interrupt
+from sklearn.base import clone
+
+import skbayesnn
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn import _persistence as _checkpoint
+from skbayesnn.rbm.learning import contrastive, growth
+
+# Where the hook strikes, and at which of its calls.
+KILLS = [
+    # the first write comes before anything else, the second before the first epoch
+    *[("plain", "replaced", n) for n in range(1, 7)],
+    ("plain", "writing", 4),
+    ("plain", "step", 15),
+    ("early", "replaced", 3),
+    ("early", "writing", 4),
+    *[("growth", "replaced", n) for n in (3, 4, 5)],
+    ("growth", "writing", 4),
+    ("growth", "growing", 3),
+    ("fractional", "replaced", 3),
+    *[("tuned", "replaced", n) for n in (4, 5, 6, 7, 9)],
+    ("tuned", "writing", 8),
+    ("tuned", "step", 23),
+    ("all tuning", "replaced", 4),
+]
+
+
+def kill_at(module, name, n_calls):
+    """SIGKILL at a call of a function."""
+    function, calls = getattr(module, name), iter(range(n_calls - 1))
+
+    def deadly(*arguments):
+        last = next(calls, None) is None
+        if last and name == "fsync":
+            # the half of the file that was written
+            os.ftruncate(arguments[0], os.fstat(arguments[0]).st_size // 2)
+        result = function(*arguments)
+        if last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(module, name, deadly)
+
+
+def fit_and_die(path, case, hook, n_calls):
+    where = {
+        "replaced": (os, "replace"),
+        "writing": (os, "fsync"),
+        "step": (contrastive, "step"),
+        "growing": (growth, "step"),
+    }
+    _checkpoint.INTERVAL = 0.0
+    kill_at(*where[hook], n_calls)
+    fit(case, path)
+
+
+def kill_all(folder):
+    """Fork a child for each kill; print how they ended."""
+    for case in CASES.values():
+        # compiled code is loaded once, here
+        clone(case).fit(digits())
+    for kill in KILLS:
+        child = os.fork()
+        if not child:
+            fit_and_die(file_of(folder, *kill), *kill)
+            os._exit(0)
+        print(json.dumps(os.waitpid(child, 0)[1]), flush=True)
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    """The folder with what the killed fits have left."""
+    if not hasattr(os, "fork"):
+        pytest.skip("needs a system that forks and kills")
+    folder = tmp_path_factory.mktemp("killed")
+    code = f"import test_checkpoints; test_checkpoints.kill_all({str(folder)!r})"
+    here = Path(__file__).parent
+    paths = [str(Path(skbayesnn.__file__).parents[1]), str(here), str(here.parents[1])]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            # a process that forks should have no other threads
+            "OPENBLAS_NUM_THREADS": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    ends = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [os.WTERMSIG(end) for end in ends] == [signal.SIGKILL] * len(KILLS)
+    return folder
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Writes after each epoch, however short."""
+    monkeypatch.setattr(_checkpoint, "INTERVAL", 0.0)
+
+
+def take_over(left, kill, folder):
+    """A copy of what a kill has left."""
+    path = file_of(left, *kill)
+    for name in (path.name, f"{path.name}.tmp"):
+        if (left / name).exists():
+            shutil.copy(left / name, folder)
+    return folder / path.name
+
+
+@pytest.mark.parametrize(
+    "kill", KILLS, ids=lambda kill: "-".join(str(part) for part in kill)
+)
+def test_a_killed_fit_goes_on(kill, left, tmp_path, always):
+    path = take_over(left, kill, tmp_path)
+    resumed = fit(kill[0], path)
+    assert_same(uninterrupted(kill[0], resumed._seed), resumed)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    again = fit(kill[0], path)
+    assert_same(resumed, again)
+
+
+def test_the_killed_fits_were_under_way(left, tmp_path):
+    # or the test above would be one of fits that were finished, or not begun
+    stages = [list(_checkpoint._read(file_of(left, *kill))["stages"]) for kill in KILLS]
+    assert stages.count([]) == 1
+    assert stages.count(["growth"]) >= 5
+    assert stages.count(["growth", "fine_tune"]) >= 5
+    finished = [_checkpoint._read(file_of(left, *kill))["finished"] for kill in KILLS]
+    assert finished.count(True) == 1
+    unfinished = [path.name for path in left.glob("*.tmp")]
+    assert len(unfinished) == sum(hook == "writing" for _, hook, _ in KILLS)
+
+
+@pytest.mark.parametrize(
+    "n_writes, n_epochs", [(1, 4), (2, 4), (3, 3), (4, 2), (5, 1), (6, 0)]
+)
+def test_finished_epochs_are_not_repeated(
+    n_writes, n_epochs, left, monkeypatch, tmp_path
+):
+    path = take_over(left, ("plain", "replaced", n_writes), tmp_path)
+    calls = count_calls(monkeypatch, contrastive, "step")
+    fit("plain", path)
+    assert len(calls) == n_epochs * 4
+
+
+def test_finished_units_are_not_repeated(left, monkeypatch, tmp_path):
+    path = take_over(left, ("tuned", "replaced", 4), tmp_path)
+    n_left = uninterrupted("tuned").n_iter_ - 2
+    calls = count_calls(monkeypatch, growth, "step")
+    model = fit("tuned", path)
+    assert len(calls) == n_left > 0
+    assert model.fine_tune_.n_iter_ > 1
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_finished_fit_returns_at_once(case, tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    first = fit(case, path)
+    forbid_steps(monkeypatch)
+    content, date = path.read_bytes(), path.stat().st_mtime_ns
+    second = fit(case, path)
+    assert_same(first, second)
+    if first.history_:
+        assert_array_equal(first.history_["seconds"], second.history_["seconds"])
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (content, date)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_ctrl_c_and_going_on(cls, tmp_path, monkeypatch, always):
+    case = {ContrastiveDivergenceRBM: "plain", FrankWolfeRBM: "growth"}[cls]
+    module = {ContrastiveDivergenceRBM: contrastive, FrankWolfeRBM: growth}[cls]
+    path = tmp_path / "state"
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt(patch, module, 3 if module is growth else 9)
+        with pytest.raises(KeyboardInterrupt):
+            fit(case, path)
+    whole = uninterrupted(case)
+    calls = count_calls(monkeypatch, module, "step")
+    resumed = fit(case, path)
+    assert len(calls) == (whole.n_iter_ - 3 if module is growth else 2 * 4)
+    assert_same(whole, resumed)
+    # time goes on as well
+    assert np.all(np.diff(resumed.history_["seconds"]) > 0)
+
+
+class Stop:
+    """A callback that ends a level of the fit."""
+
+    def __init__(self, task, n_ends=1):
+        self.task, self.n_ends = task, n_ends
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = on_fit_task_begin = setup
+
+    def on_fit_task_end(self, estimator, context):
+        self.n_ends -= context.task_name == self.task
+        return context.task_name == self.task and self.n_ends <= 0
+
+
+@pytest.mark.parametrize(
+    "case, task, n_iter", [("plain", "epoch", 2), ("tuned", "growth", 3)]
+)
+def test_a_fit_that_a_callback_ended_is_finished(
+    case, task, n_iter, tmp_path, monkeypatch
+):
+    path = tmp_path / "state"
+    callback = Stop(task, 2 if task == "epoch" else 1)
+    first = other(case, path).set_callbacks(callback).fit(digits())
+    assert first.n_iter_ == n_iter and not hasattr(first, "fine_tune_")
+    forbid_steps(monkeypatch)
+    assert_same(first.set_callbacks(), other(case, path).fit(digits()))
+
+
+def test_a_callback_may_end_the_growth_only(tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    first = other("tuned", path).set_callbacks(Stop("unit", 2)).fit(digits())
+    assert first.n_components_ == 2 and first.fine_tune_.n_iter_ > 0
+    forbid_steps(monkeypatch)
+    assert_same(first.set_callbacks(), other("tuned", path).fit(digits()))
+
+
+@pytest.mark.parametrize("case, n_epochs", [("plain", 4), ("growth", 3)])
+def test_short_epochs_share_a_write(case, n_epochs, tmp_path, monkeypatch):
+    monkeypatch.setattr(_checkpoint, "INTERVAL", 1e6)
+    writes = count_calls(monkeypatch, os, "replace")
+    fit(case, tmp_path / "state")
+    # before the fit, and at its end
+    assert len(writes) == 2
+    monkeypatch.setattr(_checkpoint, "INTERVAL", 0.0)
+    n_iter = fit(case, tmp_path / "other").n_iter_
+    assert len(writes) == 2 + 2 + n_iter >= 4 + n_epochs
+
+
+@pytest.mark.parametrize("n_good", [1, 3])
+def test_a_full_disk_spoils_nothing(n_good, tmp_path, always):
+    path, fsync = tmp_path / "state", os.fsync
+    calls = iter(range(n_good))
+
+    def full(file):
+        if next(calls, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(file)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="state cannot be written .*No space left"):
+            fit("plain", path)
+    assert not _checkpoint._read(path)["finished"]
+    assert_same(uninterrupted("plain"), fit("plain", path))
+
+
+def read_only(folder):
+    path = folder / "read_only"
+    path.mkdir()
+    path.chmod(0o500)
+    if os.access(path, os.W_OK):
+        pytest.skip("needs a user who may not write everywhere")
+    return path / "state"
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize(
+    "place, error, message",
+    [
+        (lambda folder: folder / "none" / "state", OSError, "a folder that exists"),
+        (read_only, OSError, "may be written to"),
+        (lambda folder: folder, ValueError, "must be a file; .* is a folder"),
+    ],
+    ids=["no folder", "read-only", "folder"],
+)
+def test_a_bad_place_is_told_before_the_fit(
+    cls, place, error, message, tmp_path, monkeypatch
+):
+    path = place(tmp_path)
+    forbid_steps(monkeypatch)
+    with pytest.raises(error, match=message):
+        cls(2, checkpoint=path).fit(digits())
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Files of finished fits, by case."""
+    folder = tmp_path_factory.mktemp("finished")
+    for case in ("plain", "tuned"):
+        fit(case, folder / case)
+    return folder
