@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 from rbm_estimators import CLASSES, assert_same_model, interrupt, small, toy_data
 from sklearn.base import clone
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm.learning import contrastive, growth
+
+callbacks = pytest.importorskip(
+    "sklearn.callback", reason="callbacks need scikit-learn 1.9 or later"
+)
 
 
 class Recorder:
@@ -167,7 +170,7 @@ def test_scores_of_each_part(cls):
     def fit_quality(model, X, y):
         return model.pseudo_likelihood(X).mean()
 
-    monitor = ScoringMonitor(scoring={"quality": fit_quality})
+    monitor = callbacks.ScoringMonitor(scoring={"quality": fit_quality})
     # which asks for a y
     model = small(cls).set_callbacks(monitor).fit(X, np.zeros(len(X)))
     name = {FrankWolfeRBM: "unit", ContrastiveDivergenceRBM: "epoch"}[cls]
@@ -181,8 +184,8 @@ def test_progress_bars_with_the_time_left(capsys, monkeypatch):
     pytest.importorskip("rich", reason="ProgressBar needs rich")
     monkeypatch.setenv("COLUMNS", "120")
     X = toy_data()
-    tuner = ContrastiveDivergenceRBM(max_iter=2)
-    small(FrankWolfeRBM, fine_tune=tuner).set_callbacks(ProgressBar()).fit(X)
+    tuner, bar = ContrastiveDivergenceRBM(max_iter=2), callbacks.ProgressBar()
+    small(FrankWolfeRBM, fine_tune=tuner).set_callbacks(bar).fit(X)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     bars = [" ".join(line[:3]) for line in lines]
     assert [*dict.fromkeys(bars[-3:])] == [

@@ -231,7 +231,7 @@ class Stop:
     "case, task, n_iter", [("plain", "epoch", 2), ("tuned", "growth", 3)]
 )
 def test_a_fit_that_a_callback_ended_is_finished(
-    case, task, n_iter, tmp_path, monkeypatch
+    case, task, n_iter, tmp_path, monkeypatch, callbacks
 ):
     path = tmp_path / "state"
     callback = Stop(task, 2 if task == "epoch" else 1)
@@ -241,7 +241,7 @@ def test_a_fit_that_a_callback_ended_is_finished(
     assert_same(first.set_callbacks(), other(case, path).fit(digits()))
 
 
-def test_a_callback_may_end_the_growth_only(tmp_path, monkeypatch):
+def test_a_callback_may_end_the_growth_only(tmp_path, monkeypatch, callbacks):
     path = tmp_path / "state"
     first = other("tuned", path).set_callbacks(Stop("unit", 2)).fit(digits())
     assert first.n_components_ == 2 and first.fine_tune_.n_iter_ > 0
