@@ -287,7 +287,7 @@ class Torch:
 
 def compare_epochs(start, arguments):
     """Ratios with the threads that BLAS chose, and with one."""
-    result = {"share_of_ones": float(start.X.mean())}
+    result = {"fraction_of_ones": float(start.X.mean())}
     with tempfile.TemporaryDirectory() as folder:
         torch = None
         if arguments.torch_python:
@@ -335,7 +335,7 @@ def part_trained(arguments):
 
 
 def print_epochs(part):
-    print(f"  {100 * part['share_of_ones']:.0f} % ones", part.get("torch", ""))
+    print(f"  {100 * part['fraction_of_ones']:.0f} % ones", part.get("torch", ""))
     for name in ("all BLAS threads", "one BLAS thread"):
         print(f"  {name:24} seconds  / products  / scikit-learn  / rbms")
         for label, seconds in part[name]["seconds"].items():
