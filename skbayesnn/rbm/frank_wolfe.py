@@ -25,7 +25,7 @@ from .training.job import (
     open_partial_job,
     split_rows,
 )
-from .training.result import Seen, Training, model_attributes, store
+from .training.outcome import Seen, Training, model_attributes, store
 from .training.start import model_of_init, start_training
 from .visible import BINARY
 
