@@ -1,24 +1,25 @@
-"""Speed of the RBMs compared with their matrix products and with other packages.
+"""What the RBMs' work costs, beside its matrix products and beside other packages.
 
     python examples/benchmarks/rbm_speed.py --output rbm_speed.json \
         --torch-python ~/venvs/torch/bin/python
 
-All results are ratios of times measured in one run: the median over rounds, each of
-which times every contender once, in rotating order. ``--parts`` runs some of
+Everything is a ratio of times taken in turn, in one run: the median over rounds, each
+of which times every contender once, in an order that turns round. ``--parts`` runs some
+of
 
 - epoch: an epoch of contrastive divergence on 10,000 x 784 (13 % ones), 500 units,
   batches of 100, float32, at initial weights; the reference is the dense matrix
   products of these shapes alone, without any sampling;
 - trained: the same on MNIST and at the weights of a short fit, where hidden states are
-  sparser; omitted if the images are not in SKBAYESNN_DATA;
-- ais: a temperature of annealed importance sampling, 500 chains, compared with its two
-  matrix products with one or all BLAS threads, whichever is faster; ``--full`` runs
-  all of the 14,500;
+  sparser; left out where the images are not in SKBAYESNN_DATA;
+- ais: a temperature of annealed importance sampling, 500 chains, beside its two matrix
+  products with one or all BLAS threads, whichever is faster; ``--full`` runs all of
+  the 14,500;
 - lbfgs: the data term of the search for a unit, 50,000 x 784;
 - inference: free_energy, transform and score_samples of 10,000 x 784.
 
-``--torch-python`` is an interpreter with the package ``rbms`` (PyTorch): its epochs are
-timed in turn with the others, in a separate process, with its own step
+``--torch-python`` is an interpreter that has the package ``rbms`` (PyTorch): its epochs
+are timed in turn with the others', in a process of its own, by its own step
 (``fit_batch_pcd``), without the files that its trainer writes.
 """
 
@@ -49,7 +50,7 @@ SHARE_OF_ONES = 0.13
 BATCH = 100
 PAPER_TEMPERATURES = 14500
 LEARNING_RATE = 0.1
-# Threads that wait for work spin for a while and would slow down the next contender.
+# Threads that wait for work spin for a while, and would slow the next contender.
 PAUSE = 0.2
 # Sweeps of the matrix products of AIS that are timed together.
 N_SWEEPS = 30
@@ -62,7 +63,7 @@ def timed(function):
 
 
 def in_turn(contenders, n_rounds):
-    """Seconds for each label in each round.
+    """Seconds of each label, round by round.
 
     A contender is a function that returns seconds by label. The first round compiles
     and fills caches, and does not count.
@@ -77,7 +78,7 @@ def in_turn(contenders, n_rounds):
 
 
 def blas_threads(n_threads):
-    """A context with a number of BLAS threads; None keeps the default."""
+    """A context with so many BLAS threads; None for what the library chose."""
     if n_threads is None:
         return nullcontext()
     return threadpool_limits(limits=n_threads, user_api="blas")
@@ -88,7 +89,7 @@ def blas_pools():
 
 
 def ratio(runs, label, reference):
-    """Median ratio within rounds; None if one of the two was not timed."""
+    """Median ratio within rounds; None without one of them."""
     if label not in runs or reference not in runs:
         return None
     return float(np.median(np.divide(runs[label], runs[reference])))
@@ -110,7 +111,7 @@ def summarise(runs, references):
 
 
 class Start:
-    """Data, and the initial weights of an epoch."""
+    """Data, and the weights that an epoch starts from."""
 
     def __init__(self, X, weights, hidden, visible):
         self.X = X
@@ -140,11 +141,11 @@ def trained_start(n_rows, n_units):
 
 
 def product_epoch(start):
-    """The dense products of an epoch of CD-1 only, into allocated memory."""
+    """The dense products of an epoch of CD-1 alone, into memory that is there."""
     weights = start.arrays[0]
     n_units, n_features = weights.shape
     rng = np.random.default_rng(1)
-    # data stacked on chains: one product gives both outer products
+    # data and chains below each other: one product gives both outer products
     states = (rng.random((2 * BATCH, n_features)) < 0.5).astype(np.float32)
     means = rng.random((2 * BATCH, n_units), dtype=np.float32)
     gradient = np.empty_like(weights)
@@ -162,7 +163,7 @@ def product_epoch(start):
 
 
 def our_epoch(start, label, **parameters):
-    """Time of the epoch as recorded by the fit, and time of the whole fit."""
+    """The epoch by the record of the fit, and the fit with all that is around it."""
 
     def epoch():
         rbm = ContrastiveDivergenceRBM(
@@ -180,12 +181,12 @@ def our_epoch(start, label, **parameters):
 
 
 def scikit_learn_epoch(start):
-    """Persistent contrastive divergence in batches, as in its ``fit``."""
+    """Persistent contrastive divergence by batches, as its ``fit`` goes about it."""
     weights, hidden, visible = start.arrays
 
     def epoch():
         rbm = BernoulliRBM(len(weights), learning_rate=LEARNING_RATE, batch_size=BATCH)
-        # the public interface cannot continue from given weights in float32
+        # no public way leads from given weights to another epoch in float32
         rbm.components_ = weights.copy()
         rbm.intercept_hidden_ = hidden.copy()
         rbm.intercept_visible_ = visible.copy()
@@ -285,15 +286,15 @@ class Torch:
 
 
 def compare_epochs(start, arguments):
-    """Ratios with the default number of BLAS threads, and with one."""
-    result = {"share_of_ones": float(start.X.mean())}
+    """Ratios with the threads that BLAS chose, and with one."""
+    result = {"fraction_of_ones": float(start.X.mean())}
     with tempfile.TemporaryDirectory() as folder:
         torch = None
         if arguments.torch_python:
             torch = Torch(arguments.torch_python, start, folder)
             result["torch"] = torch.versions
         for name, n_threads in (("all BLAS threads", None), ("one BLAS thread", 1)):
-            # as many of our own threads as the others have BLAS threads
+            # as many of our own threads as others have of BLAS
             n_jobs = n_threads or os.cpu_count()
             contenders = [
                 product_epoch(start),
@@ -334,7 +335,7 @@ def part_trained(arguments):
 
 
 def print_epochs(part):
-    print(f"  {100 * part['share_of_ones']:.0f} % ones", part.get("torch", ""))
+    print(f"  {100 * part['fraction_of_ones']:.0f} % ones", part.get("torch", ""))
     for name in ("all BLAS threads", "one BLAS thread"):
         print(f"  {name:24} seconds  / products  / scikit-learn  / rbms")
         for label, seconds in part[name]["seconds"].items():
@@ -351,7 +352,7 @@ def print_epochs(part):
 
 
 def fitted_model(arguments):
-    """A model trained on MNIST, or with weights of sd 0.1, and rows to go with it."""
+    """Trained on MNIST, or weights of sd .1, with the rows that belong to it."""
     start = trained_start(arguments.rows, arguments.units)
     kind = "trained on MNIST"
     if start is None:
@@ -438,10 +439,10 @@ def print_ais(part):
 
 
 def part_inference(arguments):
-    """Inference with a fitted model, from bytes and from float32."""
+    """What a fitted model tells of rows, from bytes and from float32."""
     model, X, kind = fitted_model(arguments)
     weights, bits = model.components_, X > 0.5
-    # estimated once; score_samples reads it
+    # looked up by score_samples, estimated once
     model._estimates["log_partition"] = model.log_partition(betas=3).log_partition
     x = np.empty((len(X), len(weights)), dtype=np.float32)
     result = {"model": kind}
@@ -474,11 +475,11 @@ def print_inference(part):
 
 
 def lbfgs_term(n_rows, n_rounds, n_jobs):
-    """An evaluation for L-BFGS, compared with its two products in float32."""
+    """An evaluation for L-BFGS beside its two products in float32."""
     rng = np.random.default_rng(0)
     bits = (rng.random((n_rows, N_FEATURES)) < SHARE_OF_ONES).astype(np.uint8)
     V = bits.astype(np.float32)
-    # hardly any draws from the model: the data term dominates
+    # next to no draws from the model: the data term alone
     samples = fw.Samples(fw.pack(bits), fw.pack(bits[:2]))
     data, objective = samples.data, fw.Objective("likelihood", 0.1, None)
     w = 0.1 * rng.standard_normal(N_FEATURES + 1)

@@ -11,7 +11,7 @@ from .learning import contrastive
 from .texts import TEXTS
 from .training import epochs
 from .training.job import Callbacks, Start, open_job, open_partial_job
-from .training.result import Seen, Training, model_attributes, store
+from .training.outcome import Seen, Training, model_attributes, store
 from .training.start import start_model, start_training
 
 

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._random import Stream, derived_seed, draw_seed
 from .._validation import check_count
 from . import model as solver
-from .training.result import Seen, Training, store
+from .training.outcome import Seen, Training, store
 from .training.rows import check_rows
 from .training.start import model_of_estimator
 

@@ -25,7 +25,7 @@ from .training.job import (
     open_partial_job,
     split_rows,
 )
-from .training.result import Seen, Training, model_attributes, store
+from .training.outcome import Seen, Training, model_attributes, store
 from .training.start import model_of_init, start_training
 from .visible import BINARY
 
@@ -400,8 +400,7 @@ class FrankWolfeRBM(BaseRBM):
         try:
             with task.propagate_callback_context(tuner):
                 job.callbacks.begin(task)
-                _train_tuner(tuner, X, y, job, start)
-                rbm = tuner._training_rbm()
+                rbm = _train_tuner(tuner, X, y, job, start)
                 job.callbacks.end(task, rbm)
         except KeyboardInterrupt:
             if not self.warm_start:
@@ -449,14 +448,19 @@ def _check_tuner(tuner):
 
 @with_callbacks
 def _train_tuner(tuner, X, y, job, start):
-    """Fit an estimator of contrastive divergence from a given start."""
+    """Fit an estimator of contrastive divergence from a given start.
+
+    Returns a copy of its model.
+    """
     attributes = partial(model_attributes, Seen.of(job.train), job.dtype, job.seed)
     job = job._replace(callbacks=Callbacks(tuner, X, y, attributes))
     settings = epochs.settings_of(tuner)
     training = epochs.train(settings, job, start, stage="fine_tune")
     if training.interrupted:
         raise FitInterrupted
-    store(tuner, training, attributes(epochs.model(settings, training)))
+    rbm = epochs.model(settings, training)
+    store(tuner, training, attributes(rbm))
+    return solver.copy(rbm)
 
 
 def _warn_if_empty(rbm):

@@ -16,7 +16,7 @@ from .conversions import ConversionsMixin
 from .features import FeaturesMixin
 from .sampling import SamplingMixin
 from .scoring import ScoringMixin
-from .training.result import model_attributes
+from .training.outcome import model_attributes
 from .training.rows import check_rows
 
 RBM_CONSTRAINTS = {
@@ -45,7 +45,7 @@ class BaseRBM(
 ):
     """Binary restricted Boltzmann machine: inference and sampling.
 
-    A subclass fits, and sets its attributes by `training.result.store`.
+    A subclass fits, and sets its attributes by `training.outcome.store`.
     """
 
     def _fitted_attributes(self, seen, dtype, seed, rbm):

@@ -226,7 +226,7 @@ def test_an_init_is_not_fitted_to_held_out_rows():
     [dict(), dict(momentum=0.5), dict(persistent=False), dict(n_gibbs_steps=2)],
     ids=str,
 )
-def test_warm_start_goes_on(parameters):
+def test_warm_start_continues(parameters):
     X = toy_data()
     options = dict(schedule="constant", **parameters)
     model = small(ContrastiveDivergenceRBM, max_iter=3, warm_start=True, **options)
@@ -270,7 +270,7 @@ def test_base_rates_of_partial_fits_are_of_all_rows(cls):
     assert model.n_features_in_ == 6
 
 
-def test_partial_fit_goes_on_after_fit():
+def test_partial_fit_continues_a_fit():
     X = toy_data()
     options = dict(schedule="constant", max_iter=3)
     model = small(ContrastiveDivergenceRBM, **options).fit(X)

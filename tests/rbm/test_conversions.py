@@ -109,7 +109,7 @@ def test_a_fitted_rbm_is_what_is_taken_over():
 
 
 @pytest.mark.parametrize("way", ["truncate", "from_bernoulli_rbm"])
-def test_partial_fit_goes_on_from_copied_models(way):
+def test_partial_fit_continues_copied_models(way):
     """Units of a model that was learned elsewhere stay."""
     X = toy_data()
     if way == "truncate":
@@ -144,14 +144,14 @@ def test_copies(fitted, tmp_path):
             other.sample(5, n_steps=5, random_state=0),
             fitted.sample(5, n_steps=5, random_state=0),
         )
-        # learning goes on in the copy alone
+        # training continues in the copy alone
         kept = fitted.components_.copy()
         other.partial_fit(X)
         assert not np.array_equal(other.components_[: len(kept)], kept)
         assert_array_equal(fitted.components_, kept)
 
 
-def test_training_goes_on_in_the_same_way_in_a_copy(fitted):
+def test_training_continues_in_the_same_way_in_a_copy(fitted):
     X = toy_data()
     first, second = (pickle.loads(pickle.dumps(fitted)) for _ in range(2))
     first.partial_fit(X).partial_fit(X[:50])

@@ -272,7 +272,7 @@ def test_fractional_partition_function_is_estimated():
     assert model.log_partition_ == pytest.approx(forward.log_partition, abs=0.2)
 
 
-def test_init_goes_on_from_a_fitted_model():
+def test_init_continues_a_fitted_model():
     X = digits()
     init = BernoulliRBM(3, n_iter=3, random_state=0).fit(X)
     before = init.components_.copy()
@@ -423,7 +423,7 @@ def test_grid_search():
     assert search.transform(X).shape == (200, 8)
 
 
-def test_verbose_prints_a_line_a_step(capsys):
+def test_verbose_prints_one_line_per_step(capsys):
     growing(3, verbose=True).fit(toy_data())
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["step 1", "step 2", "step 3"]

@@ -12,7 +12,7 @@ from ..learning import contrastive
 from .gap import free_energy_gap, has_risen, monitored_rows
 from .history import append_record, print_epoch
 from .job import computing, resume
-from .result import Training
+from .outcome import Training
 
 # Training rows whose free energy is compared with that of the validation rows.
 _MAX_MONITORED = 5000

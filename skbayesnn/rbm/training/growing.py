@@ -12,7 +12,7 @@ from ..learning import growth
 from .gap import has_risen, mean_log_probability, monitored_rows
 from .history import append_record, print_step
 from .job import computing, resume
-from .result import Training
+from .outcome import Training
 
 # Rows whose mean free energy is recorded after each unit.
 MONITORED_ROWS = 1000

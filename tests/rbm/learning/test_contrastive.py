@@ -162,7 +162,7 @@ def test_chains_of_a_step(kind, n_steps):
     assert_allclose(means, solver.hidden_means(rbm, both), rtol=1e-5)
     check_distribution(states, T[start])
     if kind == "persistent":
-        # the chains go on with hidden states drawn from the visible ones
+        # the chains continue with hidden states drawn from the visible ones
         assert chains.shape == (n, 2)
         check_mean((chains - means[len(few) :]).astype(float), np.zeros(2))
         again, _, _ = sample(

@@ -138,7 +138,7 @@ def take_over(left, kill, folder):
 @pytest.mark.parametrize(
     "kill", KILLS, ids=lambda kill: "-".join(str(part) for part in kill)
 )
-def test_a_killed_fit_goes_on(kill, left, tmp_path, always):
+def test_a_killed_fit_is_resumed(kill, left, tmp_path, always):
     path = take_over(left, kill, tmp_path)
     resumed = fit(kill[0], path)
     assert_same(uninterrupted(kill[0], resumed._seed), resumed)
@@ -194,7 +194,7 @@ def test_a_finished_fit_returns_at_once(case, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_ctrl_c_and_going_on(cls, tmp_path, monkeypatch, always):
+def test_a_fit_is_resumed_after_ctrl_c(cls, tmp_path, monkeypatch, always):
     case = {ContrastiveDivergenceRBM: "plain", FrankWolfeRBM: "growth"}[cls]
     module = {ContrastiveDivergenceRBM: contrastive, FrankWolfeRBM: growth}[cls]
     path = tmp_path / "state"
@@ -207,7 +207,7 @@ def test_ctrl_c_and_going_on(cls, tmp_path, monkeypatch, always):
     resumed = fit(case, path)
     assert len(calls) == (whole.n_iter_ - 3 if module is growth else 2 * 4)
     assert_same(whole, resumed)
-    # time goes on as well
+    # so does the time
     assert np.all(np.diff(resumed.history_["seconds"]) > 0)
 
 

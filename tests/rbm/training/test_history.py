@@ -26,7 +26,7 @@ def test_history_of_learning_rates():
     assert_allclose(rates["inverse"], 0.4 / (1 + 10 * np.array([0.25, 0.5, 0.75, 1])))
 
 
-def test_history_keeps_one_entry_an_epoch():
+def test_history_keeps_one_entry_per_epoch():
     """Validation data may come with a later fit."""
     X = toy_data()
     model = small(ContrastiveDivergenceRBM, max_iter=2, warm_start=True)
@@ -34,7 +34,7 @@ def test_history_keeps_one_entry_an_epoch():
     assert {len(values) for values in model.history_.values()} == {4}
 
 
-def test_verbose_prints_a_line_an_epoch(capsys):
+def test_verbose_prints_one_line_per_epoch(capsys):
     small(ContrastiveDivergenceRBM, verbose=True, max_iter=3).fit(toy_data())
     lines = capsys.readouterr().out.splitlines()
     heads = [line.split(":")[0] for line in lines]
@@ -50,7 +50,7 @@ def test_verbose_counts_on_after_a_warm_start(capsys):
     assert [line.split(":")[0] for line in lines] == ["epoch 3 of 4", "epoch 4 of 4"]
 
 
-def test_verbose_prints_a_line_a_step(capsys):
+def test_verbose_prints_one_line_per_step(capsys):
     model = small(FrankWolfeRBM, verbose=True).fit(toy_data())
     model.set_params(n_components=4).partial_fit(toy_data())
     lines = capsys.readouterr().out.splitlines()

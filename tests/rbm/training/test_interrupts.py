@@ -37,7 +37,7 @@ def test_interrupted_fit(warm_start, monkeypatch):
     assert {len(values) for values in model.history_.values()} == {2}
     expected = small(ContrastiveDivergenceRBM, max_iter=2, schedule="constant").fit(X)
     assert_same_model(model, expected)
-    # and goes on from there
+    # and continues from there
     assert model.set_params(max_iter=3).fit(X).n_iter_ == 5
     assert_same_model(model, small(ContrastiveDivergenceRBM, **parameters).fit(X))
 
@@ -100,7 +100,7 @@ def test_failed_refit_keeps_the_old_fit(cls, spoil, warm_start, monkeypatch):
         assert_array_equal(model.history_[name], values)
     assert [model.n_iter_, model.log_partition_] == before[2:]
     assert model.n_features_in_ == 6
-    # the state that learning goes on from is whole as well
+    # the state from which training continues is complete as well
     model.set_params(learning_rate=0.1)
     expected.set_params(learning_rate=0.1)
     assert_same_model(model.partial_fit(X), expected.partial_fit(X))

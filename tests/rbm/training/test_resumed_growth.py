@@ -37,7 +37,7 @@ def test_warm_start_with_more_units(alpha):
     assert model.set_params(warm_start=False, n_components=2).fit(X).n_iter_ == 2
 
 
-def test_path_keeps_one_entry_a_step():
+def test_history_keeps_one_entry_per_step():
     """Validation data may come with a later fit."""
     X = toy_data()
     model = growing(2, warm_start=True).fit(X)
@@ -60,7 +60,7 @@ def test_interrupted_fit(warm_start, monkeypatch):
     assert_same_model(model, expected)
     assert_same_path(model.history_, expected.history_)
     assert model.transform(X).shape == (300, 3)
-    # and goes on from there
+    # and continues from there
     assert_same_model(model.fit(X), growing(5).fit(X))
 
 
@@ -100,7 +100,7 @@ def test_partial_fit(n_rows):
     assert len(model.history_["n_components"]) == model.n_iter_
 
 
-def test_partial_fit_adds_a_unit_a_call():
+def test_partial_fit_adds_one_unit_per_call():
     X = digits()
     model = growing(3)
     for n_units in (1, 2, 3, 3, 3):
