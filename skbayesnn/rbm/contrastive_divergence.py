@@ -40,25 +40,6 @@ class ContrastiveDivergenceRBM(BaseRBM):
     verbose : bool or int, default=False
         Whether to print one line per epoch, with the remaining time.
 
-    Attributes
-    ----------
-    {{components_}}
-    {{intercept_hidden_}}
-    {{intercept_visible_}}
-    unit_weights_ : ndarray of shape (n_components_,)
-        Weights of the hidden units: 1, unless ``init`` was fractional.
-    {{base_intercept_}}
-    {{log_partition_}}
-    {{n_components_}}
-    n_iter_ : int
-        Number of epochs.
-    history_ : dict of ndarray, one entry per epoch
-        ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
-        squared difference between the mean visible states of data and chains), and,
-        if there are validation data, ``gap`` (nats).
-    {{n_features_in_}}
-    {{feature_names_in_}}
-
     Other Parameters
     ----------------
     schedule : {"linear", "constant", "inverse"}, default="linear"
@@ -90,6 +71,25 @@ class ContrastiveDivergenceRBM(BaseRBM):
     warm_start : bool, default=False
         Whether to continue from the previous fit for ``max_iter`` more epochs. A fit
         that is interrupted by Ctrl-C then keeps the last finished epoch.
+
+    Attributes
+    ----------
+    {{components_}}
+    {{intercept_hidden_}}
+    {{intercept_visible_}}
+    unit_weights_ : ndarray of shape (n_components_,)
+        Weights of the hidden units: 1, unless ``init`` was fractional.
+    {{base_intercept_}}
+    {{log_partition_}}
+    {{n_components_}}
+    n_iter_ : int
+        Number of epochs.
+    history_ : dict of ndarray, one entry per epoch
+        ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
+        squared difference between the mean visible states of data and chains), and,
+        if there are validation data, ``gap`` (nats).
+    {{n_features_in_}}
+    {{feature_names_in_}}
 
     See Also
     --------

@@ -26,8 +26,7 @@ from .training.job import (
     split_rows,
 )
 from .training.outcome import Seen, Training, model_attributes, store
-from .training.start import model_of_init, start_training
-from .visible import BINARY
+from .training.start import independent_model, model_of_init, start_training
 
 
 @shared_parameters(TEXTS)
@@ -63,33 +62,6 @@ class FrankWolfeRBM(BaseRBM):
     verbose : bool or int, default=False
         Whether to print one line per step, with the remaining time if all units are
         found.
-
-    Attributes
-    ----------
-    {{components_}}
-    {{intercept_hidden_}}
-    {{intercept_visible_}}
-    unit_weights_ : ndarray of shape (n_components_,)
-        Weights c of the hidden units in (11), all 1 with ``alpha="count"``.
-    alpha_ : float
-        Temperature, the sum of ``unit_weights_``.
-    {{base_intercept_}}
-    {{log_partition_}}
-    {{n_components_}}
-    n_iter_ : int
-        Number of Frank-Wolfe steps.
-    history_ : dict of ndarray, one entry per step
-        ``n_components`` after it; ``change`` (number of units added; -1: one removed;
-        0: none found); ``gain`` of the unit on held-out chains (nats per sample), its
-        ``norm``, the ``effective_sample_size`` of those chains after reweighting to
-        the model with the unit; ``frank_wolfe_gap`` of the linearised objective
-        (nats); ``acceptance`` of the chains; mean ``free_energy`` of training rows
-        and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
-        ``seconds`` since the start.
-    fine_tune_ : ContrastiveDivergenceRBM
-        The fitted fine-tuner, if ``fine_tune`` is given.
-    {{n_features_in_}}
-    {{feature_names_in_}}
 
     Other Parameters
     ----------------
@@ -153,6 +125,33 @@ class FrankWolfeRBM(BaseRBM):
     warm_start : bool, default=False
         Whether to continue from the previous fit, up to a raised ``n_components``. A
         fit that is interrupted by Ctrl-C then keeps the last finished step.
+
+    Attributes
+    ----------
+    {{components_}}
+    {{intercept_hidden_}}
+    {{intercept_visible_}}
+    unit_weights_ : ndarray of shape (n_components_,)
+        Weights c of the hidden units in (11), all 1 with ``alpha="count"``.
+    alpha_ : float
+        Temperature, the sum of ``unit_weights_``.
+    {{base_intercept_}}
+    {{log_partition_}}
+    {{n_components_}}
+    n_iter_ : int
+        Number of Frank-Wolfe steps.
+    history_ : dict of ndarray, one entry per step
+        ``n_components`` after it; ``change`` (number of units added; -1: one removed;
+        0: none found); ``gain`` of the unit on held-out chains (nats per sample), its
+        ``norm``, the ``effective_sample_size`` of those chains after reweighting to
+        the model with the unit; ``frank_wolfe_gap`` of the linearised objective
+        (nats); ``acceptance`` of the chains; mean ``free_energy`` of training rows
+        and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
+        ``seconds`` since the start.
+    fine_tune_ : ContrastiveDivergenceRBM
+        The fitted fine-tuner, if ``fine_tune`` is given.
+    {{n_features_in_}}
+    {{feature_names_in_}}
 
     See Also
     --------
@@ -363,8 +362,7 @@ class FrankWolfeRBM(BaseRBM):
 
     def _first_state(self, job):
         if self.init is None:
-            base = BINARY.natural_parameters(job.train.mean(), len(job.train))
-            rbm = solver.independent_units(base)
+            rbm = independent_model(job.train)
         else:
             rbm = model_of_init(self.init, job.train)
         if self.alpha == "count" and not solver.is_standard(rbm):
@@ -427,7 +425,7 @@ class FrankWolfeRBM(BaseRBM):
 
     def _shrink(self, rbm, rows):
         """The model with small weights, to be trained anew in their directions."""
-        base = BINARY.natural_parameters(rows.mean(), len(rows))
+        base = rows.units.natural_parameters(rows.mean(), len(rows))
         some = rows.states(slice(growing.MONITORED_ROWS))
         with computing(self.n_jobs, self.learning_rate):
             return solver.shrink(rbm, self.fine_tune_norm, base, some)

@@ -62,6 +62,7 @@ class BaseRBM(
             self.intercept_hidden_,
             self.intercept_visible_,
             self.unit_weights_,
+            self._units,
         )
 
     def _inference_rbm(self):
@@ -70,6 +71,7 @@ class BaseRBM(
             self.intercept_hidden_,
             self.intercept_visible_,
             self.unit_weights_,
+            self._units,
         )
 
     def _check_rows(self, X):

@@ -132,10 +132,7 @@ class SamplingMixin:
             )
         held = ~np.isnan(clamp)
         values = Rows(np.atleast_2d(clamp), self.binarize).states(slice(None))
-        if np.any(held & (values != 0.0) & (values != 1.0)):
-            raise ValueError(
-                "clamp must be 0, 1 or NaN where binarize is None; found other values."
-            )
+        self._units.check_states(values[np.broadcast_to(held, values.shape)], "clamp")
         return solver.Clamp(np.atleast_2d(held), values)
 
     def _annealed_chains(self, n_chains, n_steps, held, random_state):

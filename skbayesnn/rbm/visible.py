@@ -87,6 +87,14 @@ class BinaryUnits(NamedTuple):
         """The states with the clamped values: float32 if some are probabilities."""
         return np.where(clamp.mask, clamp.values, v)
 
+    def check_states(self, values, name):
+        """Refuse values that no state of a unit has."""
+        if np.any((values != 0.0) & (values != 1.0)):
+            raise ValueError(
+                f"{name} must be 0, 1 or NaN where binarize is None; found other "
+                "values."
+            )
+
     def public(self, v):
         """States in the form that users get."""
         return v > 0.5

@@ -60,6 +60,9 @@ class GaussianUnits(NamedTuple):
     def hold(self, v, clamp):
         return np.where(clamp.mask, clamp.values, v)
 
+    def check_states(self, values, name):
+        """Each number is a state."""
+
     def public(self, v):
         return v
 

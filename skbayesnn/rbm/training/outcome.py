@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..learning import contrastive, growth
-from ..visible import BINARY
 
 
 class Training(NamedTuple):
@@ -48,10 +47,11 @@ def model_attributes(seen, dtype, seed, rbm):
         "intercept_hidden_": rbm.hidden.astype(dtype),
         "intercept_visible_": rbm.visible.astype(dtype),
         "unit_weights_": rbm.unit_weights.astype(dtype),
-        "base_intercept_": BINARY.natural_parameters(seen.rates, seen.n_samples),
+        "base_intercept_": rbm.units.natural_parameters(seen.rates, seen.n_samples),
         "n_components_": len(rbm.weights),
         "_seen": seen,
         "_seed": int(seed),
+        "_units": rbm.units,
         "_estimates": {},
     }
 

@@ -10,13 +10,17 @@ from ..._validation import check_sparse, validate_data
 from ..._warnings import warn_caller
 from ..model import BLOCK_ROWS
 from ..states import sum_states
+from ..visible import BINARY
 
 
 class Rows:
-    """Rows of a data set as float32 values in [0, 1], computed on request.
+    """Rows of a data set as states of visible units, computed on request.
 
     A float32 copy of the whole would take four times the memory of images in bytes.
     """
+
+    # the kind of visible units that takes these states
+    units = BINARY
 
     def __init__(self, X, threshold, index=None):
         self.X = X

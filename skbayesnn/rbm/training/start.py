@@ -8,7 +8,6 @@ from sklearn.utils import check_array
 from ..._random import Stream, derived_seed, generator
 from .. import model as solver
 from ..learning import contrastive
-from ..visible import BINARY
 
 # Rows from which the first offset of the hidden units is computed.
 _MAX_OFFSET_ROWS = 200
@@ -21,11 +20,18 @@ def start_model(init, n_components, rows, seed):
         rng = generator(seed, Stream.INITIAL_WEIGHTS)
         shape = n_components, rows.n_features
         weights = _INITIAL_SCALE * rng.standard_normal(shape, dtype=np.float32)
-        base = BINARY.natural_parameters(rows.mean(), len(rows))
-        return solver.make_rbm(weights, np.zeros(n_components), base)
+        base = rows.units.natural_parameters(rows.mean(), len(rows))
+        hidden = np.zeros(n_components)
+        return solver.make_rbm(weights, hidden, base, units=rows.units)
     if isinstance(init, tuple | list):
         return _model_of_arrays(init, rows.n_features)
     return model_of_init(init, rows)
+
+
+def independent_model(rows):
+    """The model without hidden units, at the base rates of the rows."""
+    base = rows.units.natural_parameters(rows.mean(), len(rows))
+    return solver.independent_units(base, rows.units)
 
 
 def model_of_init(init, rows):
