@@ -8,7 +8,6 @@ from joblib import Parallel, delayed
 from ..._sklearn import one_blas_thread
 from ..network import Network, bias_mask, init_network, prune, split_layers
 from ..records.initial_outputs import estimate_initial
-from ..records.residuals import Data, FreeRunData
 from . import cycle as sparse_bayes
 from . import prior as evidence
 
@@ -27,18 +26,6 @@ class Start(NamedTuple):
     noise: float | None
     scaling: NamedTuple
     groups: tuple
-
-
-class Stage(NamedTuple):
-    """The errors that a part of a fit squares.
-
-    horizon : rows that a free run lasts, infinite for whole records
-    step_variance : (n_outputs,) of the random walk of unknown initial outputs, if any
-    """
-
-    data: Data | FreeRunData
-    horizon: float
-    step_variance: np.ndarray | None = None
 
 
 class Cycle(NamedTuple):
