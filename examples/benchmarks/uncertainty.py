@@ -56,7 +56,7 @@ from skbayesnn.sparse_bayes.learning.weights import (
 from skbayesnn.sparse_bayes.network import init_network
 from skbayesnn.sparse_bayes.prediction import posterior
 from skbayesnn.sparse_bayes.prediction.forecast import make_recursion
-from skbayesnn.sparse_bayes.records.residuals import Data
+from skbayesnn.sparse_bayes.records.one_step import OneStepData
 from skbayesnn.sparse_bayes.scaling import Scaling
 
 LEVELS = (0.5, 0.9, 0.95)
@@ -164,7 +164,9 @@ def fit_with_known_prior(system, u, y):
     """
     model = fit(system, u, y, max_cycles=1)
     Z = system.regressors(u[:, 0], y)
-    data = Data(np.ascontiguousarray(Z.T), y[None, len(y) - len(Z) :], np.ones(1))
+    data = OneStepData(
+        np.ascontiguousarray(Z.T), y[None, len(y) - len(Z) :], np.ones(1)
+    )
     network, noise = system.network, system.noise_std**2
     variance = np.full(len(network.theta), system.prior_std**2)
     start = WeightFit(network, linearize(network, data, Full), initial_memory("lm"))
@@ -444,7 +446,7 @@ def linear_check():
     u, y = system.record(60)
     model = fit_with_known_prior(system, u, y)._model
     Z = system.regressors(u[:, 0], y)
-    data = Data(np.ascontiguousarray(Z.T), y[None, -len(Z) :], np.ones(1))
+    data = OneStepData(np.ascontiguousarray(Z.T), y[None, -len(Z) :], np.ones(1))
     variance = np.full(len(model.network.theta), system.prior_std**2)
     noise = system.noise_std**2
     target = Posterior(model.network, data, variance, noise, model.covariance)
@@ -547,7 +549,7 @@ def compare_posteriors(seed, n_train, n_test=200, n_draws=1000):
     network, noise = fitted.network, fitted.noise_std[0] ** 2
     variance = parameter_variance(model._start.prior)
     Z = regressors_of(model, u, y)
-    data = Data(fitted.inputs(Z), y[None, n_init:], np.ones(1))
+    data = OneStepData(fitted.inputs(Z), y[None, n_init:], np.ones(1))
     target = Posterior(network, data, variance, noise, fitted.covariance)
     weights, acceptance = sample_posterior(target, seed)
     quantities = np.array(

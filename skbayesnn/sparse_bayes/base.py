@@ -23,7 +23,8 @@ from .parameters import (
     check_reg_lambda,
 )
 from .prediction import posterior
-from .records.residuals import Data
+from .records.layout import Stage
+from .records.one_step import OneStepData
 from .scaling import DIVERGENCE_LIMIT, Scaling
 
 # Beyond this many unknowns a dense solve is slower than a backward pass by far, and
@@ -128,9 +129,9 @@ class SparseBayesRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        data = Data(XT, YT, weights)
+        data = OneStepData(XT, YT, weights)
         return restarts.Problem(
-            stages=stages(data, scaling) if stages else (restarts.Stage(data, 1.0),),
+            stages=stages(data, scaling) if stages else (Stage(data, 1.0),),
             settings=settings,
             groups=check_groups(self._groups()),
             sizes=sizes,

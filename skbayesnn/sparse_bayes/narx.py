@@ -31,18 +31,18 @@ from .prediction.streaming import (
     state_after,
     state_shapes,
 )
-from .records.free_runs import (
-    Record,
-    check_horizons,
-    outputs_before,
-    simulation_stages,
-    typical_step,
-)
 from .records.lags import (
     build_lag_matrix,
     complete_rows,
     lagged_names,
     make_lags,
+)
+from .records.layout import (
+    Record,
+    check_horizons,
+    outputs_before,
+    simulation_stages,
+    typical_step,
 )
 from .scaling import DIVERGENCE_LIMIT
 

@@ -21,8 +21,8 @@ from .learning.selection import (
     stretches,
 )
 from .narx import SparseBayesNARXRegressor
-from .records.free_runs import Record
 from .records.lags import expand_lags
+from .records.layout import Record
 
 # Parameters that every fit takes over as they are.
 SHARED = (

@@ -22,12 +22,12 @@ from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes.learning import restarts as _restarts
 from skbayesnn.sparse_bayes.network import init_network
 from skbayesnn.sparse_bayes.prediction import posterior
-from skbayesnn.sparse_bayes.records.free_runs import (
+from skbayesnn.sparse_bayes.records.initial_outputs import estimate_initial
+from skbayesnn.sparse_bayes.records.layout import (
     outputs_before,
     typical_step,
     with_unknown_start,
 )
-from skbayesnn.sparse_bayes.records.initial_outputs import estimate_initial
 
 NOISE = 0.1
 FAST = dict(focus="simulation", hidden_layer_sizes=3, reg_lambda=4.0, max_cycles=15)

@@ -10,8 +10,9 @@ outputs (n_outputs, n_samples), and a Jacobian holds one parameter a row.  So ev
 inner loop runs over ``BLOCK`` neighbouring samples and vectorises, whatever the
 widths of the layers, and a pruned weight (a zero in ``theta``) costs one comparison.
 
-``weights[o]`` multiplies output ``o`` in the squared error and in the Jacobian: the
-inverse noise standard deviation, up to a common factor.
+``weights`` (n_outputs, n_samples), or (n_outputs, 1) where all samples have the same,
+multiply the errors and the rows of the Jacobian: the inverse noise standard deviation,
+up to a common factor.
 """
 
 import numpy as np
@@ -196,25 +197,31 @@ def loss_gradient(theta, sizes, activation, weights, XT, YT):
     first = len(a) - n_out
     gradient = np.zeros_like(theta)
     loss = 0.0
+    stride = min(1, weights.shape[1] - 1)
     for start in range(0, n_samples, BLOCK):
         width = min(BLOCK, n_samples - start)
         _load(XT, start, width, a)
         _forward_block(theta, sizes, activation, a, power, bits)
         for o in range(n_out):
-            squared_weight = weights[o] * weights[o]
             for s in range(width):
-                residual = a[first + o, s] - YT[o, start + s]
-                delta[first + o, s] = squared_weight * residual
-                loss += 0.5 * squared_weight * residual * residual
+                weight = weights[o, (start + s) * stride]
+                residual = weight * (a[first + o, s] - YT[o, start + s])
+                delta[first + o, s] = weight * residual
+                loss += 0.5 * residual * residual
         _backward_block(theta, sizes, activation, a, delta)
         _add_products(sizes, a, delta, width, gradient, False)
     return loss, gradient
 
 
 @kernel
-def _seed_output(delta, first, o, value):
+def _seed_output(delta, first, o, weights, start, width):
+    """Start the backward pass of one output of a block."""
     delta[first:] = 0.0
-    delta[first + o] = value
+    if weights.shape[1] == 1:
+        delta[first + o] = weights[o, 0]
+    else:
+        for s in range(width):
+            delta[first + o, s] = weights[o, start + s]
 
 
 @kernel
@@ -236,7 +243,7 @@ def ggn_diag(theta, sizes, activation, weights, XT):
         _load(XT, start, width, a)
         _forward_block(theta, sizes, activation, a, power, bits)
         for o in range(n_out):
-            _seed_output(delta, first, o, weights[o])
+            _seed_output(delta, first, o, weights, start, width)
             _backward_block(theta, sizes, activation, a, delta)
             _add_products(sizes, a, delta, width, diag, True)
     return diag
@@ -301,30 +308,7 @@ def jacobian(theta, sizes, activation, column, n_columns, weights, XT):
         for o in range(n_out):
             for s in range(width):
                 out[o, start + s] = a[first + o, s]
-            _seed_output(delta, first, o, weights[o])
+            _seed_output(delta, first, o, weights, start, width)
             _backward_block(theta, sizes, activation, a, delta)
             _store_jacobian(sizes, a, delta, column, start, width, o, JT)
     return out, JT
-
-
-@kernel
-def input_sensitivity(theta, sizes, activation, XT):
-    """Mean squared derivative of the outputs by each input, summed over outputs."""
-    n_features, n_samples = XT.shape
-    n_out = sizes[-1]
-    a = np.zeros((n_units(sizes), BLOCK))
-    delta = np.zeros_like(a)
-    power, bits = activation_workspace(BLOCK)
-    first = len(a) - n_out
-    total = np.zeros(n_features)
-    for start in range(0, n_samples, BLOCK):
-        width = min(BLOCK, n_samples - start)
-        _load(XT, start, width, a)
-        _forward_block(theta, sizes, activation, a, power, bits)
-        for o in range(n_out):
-            _seed_output(delta, first, o, 1.0)
-            _backward_block(theta, sizes, activation, a, delta)
-            for i in range(n_features):
-                for s in range(width):
-                    total[i] += delta[i, s] * delta[i, s]
-    return total / n_samples

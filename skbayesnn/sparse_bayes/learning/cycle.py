@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..network import Network, layer_index, prune
-from ..records.residuals import Data, FreeRunData
+from ..records.residuals import FitData
 from . import prior as evidence
 from .curvature import (
     Diagonal,
@@ -82,7 +82,7 @@ class State(NamedTuple):
     network: Network
     prior: Prior
     noise: float
-    data: Data | FreeRunData
+    data: FitData
     linearization: NamedTuple
     memory: float
     objective: float

@@ -7,11 +7,12 @@ import numpy as np
 from ... import _validation as checks
 from ..._warnings import warn_caller
 from ..network import count_parameters
-from ..records.residuals import Data, FreeRunData
+from ..records.layout import Stage
+from ..records.one_step import OneStepData
+from ..records.residuals import FitData
 from ..scaling import DIVERGENCE_LIMIT, Scaling
 from .cycle import Settings
 from .likelihood import Gaussian
-from .stages import Stage
 from .weights import SOLVERS
 
 # With more unknowns a dense solve is far slower than a backward pass, and its matrix
@@ -51,14 +52,14 @@ class Problem(NamedTuple):
     """Scaled data and settings: all that a restart needs besides its seed.
 
     data : of the training rows, one step ahead
-    stages : of `stages`, in their order; the last one is what the fit is about
+    stages : in their order; the errors of the last one are what the fit is about
     sizes : units in each layer, inputs first
     constant_inputs : (n_inputs,) bool
     ranking : data whose squared errors rank the restarts; None for the objective
     one_step : data whose errors one step ahead a model of free runs reports, or None
     """
 
-    data: Data
+    data: OneStepData
     stages: tuple
     settings: Settings
     scaling: Scaling
@@ -70,8 +71,8 @@ class Problem(NamedTuple):
     constant_output: bool
     max_cycles: int
     verbose: int
-    ranking: Data | FreeRunData | None = None
-    one_step: Data | None = None
+    ranking: FitData | None = None
+    one_step: OneStepData | None = None
 
 
 def make_scaling(X, Y, normalize):
@@ -95,7 +96,7 @@ def scaled_data(X, Y, scaling, weights):
     """Rows ``X`` (n, n_inputs) and ``Y`` (n, n_outputs) in scaled units."""
     XT = np.ascontiguousarray(((X - scaling.x_offset) / scaling.x_scale).T)
     YT = np.ascontiguousarray(((Y - scaling.y_offset) / scaling.y_scale).T)
-    return Data(XT, YT, weights)
+    return OneStepData(XT, YT, weights)
 
 
 def pose(options, X, Y, scaling):

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..fitted import FittedNetwork
-from ..kernels import layers
 from ..network import Network
 from ..scaling import Scaling
 from . import cycle as sparse_bayes
@@ -29,8 +28,6 @@ class Learned(NamedTuple):
 
     fitted : what a prediction needs
     start : what a warm start resumes from
-    relevance : (n_inputs,) root mean squared derivative of the scaled outputs by each
-        scaled input over the training data
     history : dict of arrays, one entry per cycle
     objective : of the last cycle, see `cycle`
     log_marginal_likelihood : in the user's units of y
@@ -42,7 +39,6 @@ class Learned(NamedTuple):
 
     fitted: FittedNetwork
     start: Start
-    relevance: np.ndarray
     history: dict
     objective: float
     log_marginal_likelihood: float
@@ -72,7 +68,6 @@ def learned_network(problem, run):
     return Learned(
         fitted=_fitted_network(problem, state),
         start=Start(network, state.prior, state.noise, scaling, problem.groups),
-        relevance=_relevance(problem, network),
         history=_history(run.history, scaling),
         objective=state.objective,
         log_marginal_likelihood=evidence - change_of_units,
@@ -109,19 +104,6 @@ def _covariance(settings, state):
     if covariance.ndim == 1:
         return covariance * root**2
     return covariance * root * root[:, None]
-
-
-def _relevance(problem, network):
-    relevance = np.zeros(problem.sizes[0])
-    used = network.units[0]
-    square = layers.input_sensitivity(
-        network.theta,
-        network.sizes,
-        network.activation,
-        problem.data.select_inputs(used).XT,
-    )
-    relevance[used] = np.sqrt(square / problem.sizes[-1])
-    return relevance
 
 
 def _history(cycles, scaling):

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ..kernels.trajectory import run_path
-from ..records.free_runs import free_run_data
 from ..records.lags import build_lag_matrix, complete_rows
+from ..records.layout import free_run_data
 from .problem import scaled_data
 
 # What a diverged run stands for, in standard deviations of the outputs.

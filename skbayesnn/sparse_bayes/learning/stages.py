@@ -1,59 +1,16 @@
-"""The stages of a fit: errors one step ahead, then free runs of growing length.
+"""One stage of a fit: cycles that square errors of one kind.
 
-From random weights a free run through a whole record would mostly diverge. Each stage
-starts from the network of the one before it.
+From random weights a free run through a whole record would mostly diverge. So a fit
+begins with errors one step ahead, and continues with those of longer and longer free
+runs; each stage starts from the network of the one before it.
 """
 
-from typing import NamedTuple
-
-import numpy as np
-
-from ..records.free_runs import free_run_data, with_horizon, with_unknown_start
 from ..records.initial_outputs import estimate_initial
-from ..records.residuals import Data, FreeRunData
 from . import cycle as sparse_bayes
 
 # Cycles of the stages before the last, which only have to provide its start.
 FIRST_STAGE_CYCLES = 15
 STAGE_CYCLES = 5
-
-
-class Stage(NamedTuple):
-    """The errors that a part of a fit squares.
-
-    horizon : number of rows of a free run, infinite for whole records
-    step_variance : (n_outputs,) of the random walk of unknown initial outputs, if any
-    """
-
-    data: Data | FreeRunData
-    horizon: float
-    step_variance: np.ndarray | None = None
-
-
-def free_run_stages(record, data, scaling, horizons, step_variance):
-    """Stages for increasing ``horizons``, of which 1 stands for ``data``.
-
-    With ``step_variance``, in scaled units, the outputs before each session are
-    estimated, and every session is simulated from its first row.
-    """
-    U, Y, lags, starts = record
-    make = free_run_data if step_variance is None else with_unknown_start
-    free, can_start = make(U, Y, lags, starts, scaling, data.weights)
-    if not len(free.origin):
-        raise ValueError(
-            f"y holds no {lags.max_lag} measured rows in turn from which a free run "
-            "could start. Shorten output_lags, fill the gaps, or set "
-            "initial_conditions='estimated'."
-        )
-    longest = int(np.max(np.arange(len(free.origin)) - free.origin)) + 1
-    stages = []
-    for horizon in horizons:
-        if horizon == 1:
-            stages.append(Stage(data, 1.0))
-        elif horizon < longest or horizon == horizons[-1]:
-            run = with_horizon(free, can_start, horizon)
-            stages.append(Stage(run, float(horizon), step_variance))
-    return tuple(stages)
 
 
 def run_stage(problem, number, network, prior, noise, rng):

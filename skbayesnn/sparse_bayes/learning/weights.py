@@ -22,7 +22,7 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from ..network import Network
-from ..records.residuals import Data, FreeRunData
+from ..records.residuals import FitData
 from .curvature import damped_system, linearize, squared_error
 
 MAX_REJECTIONS = 12
@@ -43,7 +43,7 @@ class WeightProblem(NamedTuple):
     tol : an iteration that lowers ``F`` by less than this is the last
     """
 
-    data: Data | FreeRunData
+    data: FitData
     precision: np.ndarray
     noise: float
     form: type

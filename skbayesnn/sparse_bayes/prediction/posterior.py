@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..kernels import layers
-from ..network import column_index, expand
+from ..network import column_index, expand, split_layers
 
 BLOCK_BYTES = 32 * 2**20
 
@@ -46,7 +46,7 @@ def _linearized(fitted, X):
     """Rows, outputs and their derivatives by the kept weights, block by block."""
     network, n_kept = fitted.network, int(fitted.network.keep.sum())
     column = column_index(network.keep)
-    weights = np.ones(len(fitted.noise_std))
+    weights = np.ones((len(fitted.noise_std), 1))
     block = max(1, BLOCK_BYTES // (8 * max(1, n_kept) * len(weights)))
     for start in range(0, len(X), block):
         rows = slice(start, start + block)
@@ -91,10 +91,34 @@ def sensitivity(fitted, X):
     """Root mean squared derivative of the scaled outputs by each scaled input."""
     network = fitted.network
     relevance = np.zeros(len(fitted.scaling.x_offset))
-    arguments = (network.theta, network.sizes, network.activation)
-    square = layers.input_sensitivity(*arguments, inputs(fitted, X))
-    relevance[network.units[0]] = np.sqrt(square / len(fitted.noise_std))
+    square = np.zeros(len(network.units[0]))
+    for derivatives in _input_derivatives(network, inputs(fitted, X)):
+        square += np.einsum("ios,ios->i", derivatives, derivatives)
+    square /= len(X) * len(fitted.noise_std)
+    relevance[network.units[0]] = np.sqrt(square)
     return relevance
+
+
+def _input_derivatives(network, XT):
+    """Derivatives (n_inputs, n_outputs, n_samples) of the outputs, block by block.
+
+    The derivatives by the biases of the first layer are those by what it adds up, so
+    those by the inputs follow from them by the chain rule.
+    """
+    weights, _ = split_layers(network.theta, network.sizes, network.skip)[0]
+    n_in, n_units, n_out = *weights.shape, network.sizes[-1]
+    column = np.full(len(network.theta), -1)
+    column[n_in * n_units : n_in * n_units + n_units] = np.arange(n_units)
+    direct = np.zeros((n_in, n_out))
+    if network.skip:
+        direct = split_layers(network.theta, network.sizes, True)[-1][0]
+    ones = np.ones((n_out, 1))
+    block = max(1, BLOCK_BYTES // (8 * max(1, n_in + n_units) * n_out))
+    for start in range(0, XT.shape[1], block):
+        part = np.ascontiguousarray(XT[:, start : start + block])
+        arguments = network.theta, network.sizes, network.activation
+        _, by_sums = layers.jacobian(*arguments, column, n_units, ones, part)
+        yield np.tensordot(weights, by_sums, 1) + direct[:, :, None]
 
 
 def unscaled_layers(fitted):

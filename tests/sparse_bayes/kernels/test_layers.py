@@ -53,7 +53,7 @@ class Case:
         self.X = rng.standard_normal((n_samples, sizes[0]))
         self.Y = rng.standard_normal((n_samples, sizes[-1]))
         self.XT, self.YT = self.X.T.copy(), self.Y.T.copy()
-        self.weights = rng.uniform(0.5, 2.0, size=sizes[-1])
+        self.weights = rng.uniform(0.5, 2.0, size=(sizes[-1], 1))
         self.column = np.full(n_parameters, -1)
         self.column[self.keep] = np.arange(self.keep.sum())
 
@@ -77,18 +77,18 @@ def check_all_passes(case):
 
     loss, gradient = mlp.loss_gradient(*case.network, weights, XT, YT)
     loss_expected, gradient_expected = naive.loss_gradient(
-        *case.reference, weights, X, Y
+        *case.reference, weights[:, 0], X, Y
     )
     assert_allclose(loss, loss_expected, **tol)
     assert_allclose(gradient, gradient_expected, rtol=1e-10, atol=1e-9)
 
     diag = mlp.ggn_diag(*case.network, weights, XT)
-    diag_expected = naive.ggn_diag(*case.reference, weights, X)
+    diag_expected = naive.ggn_diag(*case.reference, weights[:, 0], X)
     assert_allclose(diag, diag_expected, rtol=1e-10, atol=1e-10)
 
     n_kept = int(case.keep.sum())
     out, JT = mlp.jacobian(*case.network, case.column, n_kept, weights, XT)
-    J = naive.jacobian(*case.reference, X) * weights[:, None]
+    J = naive.jacobian(*case.reference, X) * weights
     assert_allclose(out, expected.T, **tol)
     assert JT.shape == (n_kept, case.sizes[-1], len(X))
     assert_allclose(JT, J.transpose(2, 1, 0)[case.keep], **tol)
@@ -96,16 +96,38 @@ def check_all_passes(case):
         np.einsum("pos,pos->p", JT, JT), diag[case.keep], rtol=1e-11, atol=1e-12
     )
 
-    sensitivity = mlp.input_sensitivity(*case.network, XT)
-    sensitivity_expected = naive.input_sensitivity(*case.reference, X)
-    assert_allclose(sensitivity, sensitivity_expected, rtol=1e-10, atol=1e-12)
-
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("hidden", HIDDEN)
 @pytest.mark.parametrize("activation", CODES)
 def test_passes_by_layers(activation, hidden, n_outputs):
     check_all_passes(Case((3, *hidden, n_outputs), activation))
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 65, 130])
+def test_each_observation_may_have_a_weight(n_samples):
+    case = Case((3, 4, 2), n_samples=n_samples, pruned=0.3, skip=True)
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.0, 2.0, size=case.YT.shape)
+    weights[0, 0] = 0.0
+    J = naive.jacobian(*case.reference, case.X) * weights.T[:, :, None]
+    residual = (naive.forward(*case.reference, case.X) - case.Y) * weights.T
+    tol = dict(rtol=1e-11, atol=1e-12)
+    loss, gradient = mlp.loss_gradient(*case.network, weights, case.XT, case.YT)
+    assert_allclose(loss, 0.5 * np.sum(residual**2), **tol)
+    assert_allclose(gradient, np.einsum("sop,so->p", J, residual), **tol)
+    diag = mlp.ggn_diag(*case.network, weights, case.XT)
+    assert_allclose(diag, np.sum(J**2, axis=(0, 1)), **tol)
+    n_kept = int(case.keep.sum())
+    _, JT = mlp.jacobian(*case.network, case.column, n_kept, weights, case.XT)
+    assert_allclose(JT, J.transpose(2, 1, 0)[case.keep], **tol)
+    # the same for all samples
+    same = np.repeat(case.weights, n_samples, axis=1)
+    for function in (mlp.loss_gradient, mlp.ggn_diag):
+        targets = (case.YT,) if function is mlp.loss_gradient else ()
+        one = function(*case.network, case.weights, case.XT, *targets)
+        many = function(*case.network, same, case.XT, *targets)
+        assert_allclose(np.hstack(one), np.hstack(many), rtol=1e-14)
 
 
 @pytest.mark.parametrize("n_samples", N_SAMPLES)

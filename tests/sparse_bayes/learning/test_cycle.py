@@ -46,7 +46,7 @@ from skbayesnn.sparse_bayes.network import (
     split_layers,
 )
 from skbayesnn.sparse_bayes.records import residuals as data_module
-from skbayesnn.sparse_bayes.records.residuals import Data
+from skbayesnn.sparse_bayes.records.one_step import OneStepData
 
 NAMES = {0: "tanh", 1: "relu", 2: "logistic"}
 SOLVERS = ["lm", "lbfgs", "adam"]
@@ -74,7 +74,7 @@ def random_data(network, n_samples=50, seed=0, weighted=True):
     n_in, n_out = network.full_sizes[0], network.full_sizes[-1]
     weights = rng.uniform(0.5, 1.5, size=n_out) if weighted else np.ones(n_out)
     X = rng.standard_normal((n_in, n_samples))
-    return Data(X, rng.standard_normal((n_out, n_samples)), weights)
+    return OneStepData(X, rng.standard_normal((n_out, n_samples)), weights)
 
 
 def outputs(network, XT):
@@ -905,7 +905,7 @@ def linear_record(n_outputs=1, n_samples=60, seed=0):
     W[[1, 4]] = rng.uniform(0.5, 1.5, size=(2, n_outputs))
     Y = X @ W + 0.5 * rng.standard_normal((n_samples, n_outputs))
     Y -= Y.mean(axis=0)
-    return Data(X.T.copy(), Y.T.copy(), np.ones(n_outputs))
+    return OneStepData(X.T.copy(), Y.T.copy(), np.ones(n_outputs))
 
 
 @pytest.mark.parametrize("strength", [1.0, 30.0, 70.0])
@@ -990,7 +990,7 @@ def test_no_cycle_ascends(solver, groups, reweight, strength, curvature):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3, 60))
     Y = np.sin(X[:1]) + 0.1 * rng.standard_normal((1, 60))
-    data = Data(X, Y, np.ones(1))
+    data = OneStepData(X, Y, np.ones(1))
     settings = make_settings(
         reg_lambda=strength,
         reweight=reweight,
@@ -1012,7 +1012,7 @@ def test_no_cycle_ascends_with_a_skip_connection(solver, strength, groups):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3, 60))
     Y = X[:1] + np.sin(X[1:2]) + 0.1 * rng.standard_normal((1, 60))
-    data = Data(X, Y, np.ones(1))
+    data = OneStepData(X, Y, np.ones(1))
     settings = make_settings(
         3,
         reg_lambda=strength,
@@ -1119,7 +1119,7 @@ def test_pruning_raises_the_objective_by_no_more_than_the_thresholds_allow(
     network = init_network(sizes, "tanh", rng)
     X = rng.standard_normal((sizes[0], 60))
     Y = np.sin(X[:1]) + 0.3 * X[1:2] + 0.3 * rng.standard_normal((sizes[-1], 60))
-    data = Data(X, Y, np.ones(sizes[-1]))
+    data = OneStepData(X, Y, np.ones(sizes[-1]))
     settings = make_settings(
         n_layers,
         reg_lambda=strength,
@@ -1217,7 +1217,7 @@ def test_only_relevant_inputs_are_left(seed, strength, spurious):
     X = rng.uniform(-1.7, 1.7, size=(8, 250))
     Y = np.sin(2.0 * X[[0]]) + 0.5 * X[[3]] + 0.1 * rng.standard_normal((1, 250))
     Y = (Y - Y.mean()) / Y.std()
-    data = Data(X, Y, np.ones(1))
+    data = OneStepData(X, Y, np.ones(1))
     settings = make_settings(
         reg_lambda=strength,
         noise_variance="auto",
@@ -1359,6 +1359,6 @@ def test_observations_that_depend_on_each_other_need_no_prior(noise):
 def test_a_start_that_cannot_be_scaled_down_is_an_error():
     """Errors that no network makes finite end the search for a start."""
     network = init_network((2, 3, 1), "tanh", np.random.default_rng(0))
-    data = Data(np.ones((2, 5)), np.full((1, 5), np.nan), np.ones(1))
+    data = OneStepData(np.ones((2, 5)), np.full((1, 5), np.nan), np.ones(1))
     with pytest.raises(ValueError, match="network without weights are not finite"):
         _restarts._within_range(network, data)
