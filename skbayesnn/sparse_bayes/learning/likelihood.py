@@ -37,7 +37,7 @@ class Gaussian(NamedTuple):
         return self._replace(noise_variance=common), np.sqrt(common / relative)
 
     def initial_noise(self, previous=None):
-        """The noise with which a fit begins, that of an earlier fit if it is learned."""
+        """The noise at the start of a fit; if learned, that of the ``previous`` fit."""
         if self.noise_variance != "auto":
             return self.noise_variance
         return INITIAL_NOISE if previous is None else previous

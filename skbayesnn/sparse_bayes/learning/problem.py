@@ -6,13 +6,14 @@ import numpy as np
 
 from ... import _validation as checks
 from ..._warnings import warn_caller
-from ..network import count_parameters
+from ..network import ACTIVATIONS, Network, count_parameters
 from ..records.layout import Stage
 from ..records.one_step import OneStepData
 from ..records.residuals import FitData
 from ..scaling import DIVERGENCE_LIMIT, Scaling
 from .cycle import Settings
 from .likelihood import Gaussian
+from .prior import Prior
 from .weights import SOLVERS
 
 # With more unknowns a dense solve is far slower than a backward pass, and its matrix
@@ -45,7 +46,18 @@ class Options(NamedTuple):
     max_cycles: int
     max_iter: object
     tol: float
+    normalize: bool
     verbose: int
+
+
+class Start(NamedTuple):
+    """Where a warm start begins: what it keeps of the previous fit."""
+
+    network: Network
+    prior: Prior
+    noise: float
+    scaling: Scaling
+    groups: tuple
 
 
 class Problem(NamedTuple):
@@ -54,6 +66,7 @@ class Problem(NamedTuple):
     data : of the training rows, one step ahead
     stages : in their order; the errors of the last one are what the fit is about
     sizes : units in each layer, inputs first
+    start : where to resume from; None for random weights
     constant_inputs : (n_inputs,) bool
     ranking : data whose squared errors rank the restarts; None for the objective
     one_step : data whose errors one step ahead a model of free runs reports, or None
@@ -63,6 +76,7 @@ class Problem(NamedTuple):
     stages: tuple
     settings: Settings
     scaling: Scaling
+    start: Start | None
     groups: tuple
     sizes: tuple
     skip: bool
@@ -99,9 +113,14 @@ def scaled_data(X, Y, scaling, weights):
     return OneStepData(XT, YT, weights)
 
 
-def pose(options, X, Y, scaling):
+def pose(options, X, Y, start=None):
     """The problem to map ``X`` (n, n_inputs) to ``Y`` (n, n_outputs), both finite."""
     sizes = (X.shape[1], *options.hidden_layer_sizes, Y.shape[1])
+    if start:
+        _check_continuation(start, options, sizes)
+        scaling = start.scaling
+    else:
+        scaling = make_scaling(X, Y, options.normalize)
     likelihood, weights = options.likelihood.scaled(scaling.y_scale)
     data = scaled_data(X, Y, scaling, weights)
     solver = SOLVERS[options.solver]
@@ -127,6 +146,7 @@ def pose(options, X, Y, scaling):
         stages=(Stage(data, 1.0),),
         settings=settings,
         scaling=scaling,
+        start=start,
         groups=options.groups,
         sizes=sizes,
         skip=options.skip,
@@ -136,6 +156,21 @@ def pose(options, X, Y, scaling):
         max_cycles=options.max_cycles,
         verbose=options.verbose,
     )
+
+
+def _check_continuation(start, options, sizes):
+    """Refuse a warm start that would not be the same model."""
+    network = start.network
+    before = (network.full_sizes, start.groups, network.skip)
+    now = (sizes, options.groups, options.skip)
+    if before != now or network.activation != ACTIVATIONS[options.activation]:
+        raise ValueError(
+            "warm_start=True resumes from the network of the previous fit, with layers "
+            f"of {before[0]} units, groups={before[1]}, skip_connection={before[2]}; "
+            f"this fit needs {now[0]}, {now[1]}, {now[2]}. Keep hidden_layer_sizes, "
+            "activation, groups, skip_connection and the number of inputs and outputs, "
+            "or set warm_start=False."
+        )
 
 
 def _farthest(Y):

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._sklearn import one_blas_thread
 from ..._warnings import warn_caller
-from ..network import ACTIVATIONS, bias_mask, init_network, prune, split_layers
+from ..network import bias_mask, init_network, prune, split_layers
 from . import cycle as sparse_bayes
 from . import prior as evidence
 from .result import Fit, learned_network
@@ -40,7 +40,7 @@ class Run(NamedTuple):
     diverged: bool
 
 
-def learn(problem, seed, *, n_starts, n_networks, n_jobs, previous, keep_interrupted):
+def learn(problem, seed, *, n_starts=1, n_networks=1, n_jobs=None, keep=False):
     """The best networks of several starts, as a `Fit`.
 
     Starts that diverged are left out, unless all of them did.
@@ -50,19 +50,15 @@ def learn(problem, seed, *, n_starts, n_networks, n_jobs, previous, keep_interru
     seed : int
         Each start has its own stream of random numbers: ``n_jobs`` changes nothing.
     n_starts : int
-        One with ``previous``.
+        Number of starts; a fit that resumes from a previous one has a single start.
     n_networks : int
-        Number of networks to keep.
-    previous : Start or None
-        Where to resume from; from random weights otherwise.
-    keep_interrupted : bool
-        After Ctrl-C, return what has been learned so far, if anything. Ctrl-C is
-        raised otherwise.
+        Number of networks to return.
+    keep : bool
+        After Ctrl-C, return what has been learned so far, if anything. Otherwise
+        Ctrl-C is raised.
     """
-    if previous:
-        _check_continuation(previous, problem)
-    seeds = np.random.SeedSequence(seed).spawn(1 if previous else n_starts)
-    runs, interrupted = run_restarts(problem, previous, seeds, n_jobs, keep_interrupted)
+    seeds = np.random.SeedSequence(seed).spawn(1 if problem.start else n_starts)
+    runs, interrupted = run_restarts(problem, seeds, n_jobs, keep)
     errors = [_ranking_error(problem, run) for run in runs]
     ranked = [runs[k] for k in np.argsort(errors, kind="stable")]
     kept = [run for run in ranked if not run.diverged][:n_networks] or ranked[:1]
@@ -84,21 +80,6 @@ def _ranking_error(problem, run):
     return error if np.isfinite(error) and not run.diverged else np.inf
 
 
-def _check_continuation(previous, problem):
-    """Refuse a warm start that would not be the same model."""
-    network = previous.network
-    before = (network.full_sizes, previous.groups, network.skip)
-    now = (problem.sizes, problem.groups, problem.skip)
-    if before != now or network.activation != ACTIVATIONS[problem.activation]:
-        raise ValueError(
-            "warm_start=True resumes from the network of the previous fit, with layers "
-            f"of {before[0]} units, groups={before[1]}, skip_connection={before[2]}; "
-            f"this fit needs {now[0]}, {now[1]}, {now[2]}. Keep hidden_layer_sizes, "
-            "activation, groups, skip_connection and the number of inputs and outputs, "
-            "or set warm_start=False."
-        )
-
-
 def _warn_unfinished(learned, max_cycles):
     if learned.diverged:
         horizon = learned.history["horizon"][-1]
@@ -115,39 +96,38 @@ def _warn_unfinished(learned, max_cycles):
     warn_caller(message, ConvergenceWarning)
 
 
-def run_restarts(problem, previous, seeds, n_jobs, keep_interrupted):
+def run_restarts(problem, seeds, n_jobs=None, keep=False):
     """All restarts in the order of their seeds, and whether Ctrl-C ended them.
 
-    Each has its own stream of random numbers, so ``n_jobs`` changes nothing. Without
-    ``keep_interrupted``, or before the first result, Ctrl-C is raised.
+    Without ``keep``, or before the first result, Ctrl-C is raised.
     """
     runs = []
-    jobs = (delayed(_run)(problem, seed, previous) for seed in seeds)
+    jobs = (delayed(_run)(problem, seed) for seed in seeds)
     try:
         for run in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             runs.append(run)
             if run.interrupted:
                 break
     except KeyboardInterrupt:
-        if not (keep_interrupted and runs):
+        if not (keep and runs):
             raise
         runs[-1] = runs[-1]._replace(interrupted=True)
     interrupted = any(run.interrupted for run in runs)
-    if interrupted and not keep_interrupted:
+    if interrupted and not keep:
         raise KeyboardInterrupt
     return runs, interrupted
 
 
-def _run(problem, seed, previous):
+def _run(problem, seed):
     """One restart: Algorithm 1 from random weights or from the previous fit."""
     rng = np.random.default_rng(seed)
-    network, prior, noise = _start(problem, rng, previous)
+    network, prior, noise = _start(problem, rng)
     history, state = [], None
     diverged = interrupted = False
     with one_blas_thread():
         try:
             for number, stage in enumerate(problem.stages):
-                if previous and _skippable(problem, number, network):
+                if problem.start and _skippable(problem, number, network):
                     continue
                 if state is None:
                     network = _within_range(network, stage.data)
@@ -192,10 +172,11 @@ def _within_range(network, data):
     )
 
 
-def _start(problem, rng, previous):
-    if previous:
-        noise = problem.settings.likelihood.initial_noise(previous.noise)
-        return previous.network, previous.prior, noise
+def _start(problem, rng):
+    start = problem.start
+    if start:
+        noise = problem.settings.likelihood.initial_noise(start.noise)
+        return start.network, start.prior, noise
     network = init_network(problem.sizes, problem.activation, rng, problem.skip)
     prior = evidence.init_prior(problem.sizes, problem.groups, problem.skip)
     drop = np.zeros(len(network.theta), dtype=bool)

@@ -5,22 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..fitted import FittedNetwork
-from ..network import Network
-from ..scaling import Scaling
 from . import cycle as sparse_bayes
 from .curvature import Diagonal, diagonal_of, posterior_covariance
-from .prior import Prior
-from .problem import FULL_CURVATURE_LIMIT
-
-
-class Start(NamedTuple):
-    """Where a fit begins; what ``warm_start`` keeps of the previous one."""
-
-    network: Network
-    prior: Prior
-    noise: float
-    scaling: Scaling
-    groups: tuple
+from .problem import FULL_CURVATURE_LIMIT, Start
 
 
 class Learned(NamedTuple):
