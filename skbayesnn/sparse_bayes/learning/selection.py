@@ -3,9 +3,11 @@
 import numpy as np
 from scipy.optimize import nnls
 
-from ..prediction import forecast as simulation
 from ..prediction import posterior
+from ..prediction.ensemble import LaggedNetwork
+from ..prediction.forecast import of_network
 from ..records.lags import build_lag_matrix, complete_rows
+from ..records.layout import Record
 
 
 def held_out_rows(starts, fraction):
@@ -23,12 +25,12 @@ def free_run_error(model, record, Y):
     fed back tells good from bad.
     """
     U, _, lags, _ = record
+    network = LaggedNetwork(model, lags)
     total, count = 0.0, 0
     for start, stop in gap_free_stretches(record):
         rows = slice(start, stop)
-        ends = np.array([0, stop - start])
-        arguments = (model, lags, U[rows], record.Y[rows], ends, lags.max_lag)
-        simulated = simulation.free_run(*arguments, return_std=False).mean
+        part = Record(U[rows], record.Y[rows], lags, np.array([0, stop - start]))
+        simulated = of_network(network, part, lags.max_lag, np.inf, False).mean
         error = ((simulated - Y[rows]) / model.scaling.y_scale)[lags.max_lag :]
         scored = np.isfinite(Y[rows][lags.max_lag :])
         total += float(np.sum(np.square(error[scored])))
