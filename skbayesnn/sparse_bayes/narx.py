@@ -22,12 +22,12 @@ from .learning.selection import (
     stacking_weights,
 )
 from .parameters import GROUPS, check_session_lengths
-from .prediction import draws, posterior
-from .prediction import forecast as simulation
+from .prediction import ensemble as ensembles
+from .prediction import posterior
 from .prediction.streaming import (
     StreamingPredictor,
     check_state,
-    run_on,
+    resume,
     state_after,
     state_shapes,
 )
@@ -744,13 +744,16 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
                 "state holds the rows before the first step: pass it, or X_init and "
                 "y_init."
             )
-        return StreamingPredictor(self, state)
+        ensemble = self._ensemble()
+        return StreamingPredictor(ensemble, state, single_output=self._single_output)
 
-    def _networks(self):
-        """Fitted network and lags of each member of the committee, and its weight."""
+    def _ensemble(self):
+        """The fitted networks that predict together."""
         members = getattr(self, "estimators_", [self])
         weights = getattr(self, "estimator_weights_", np.ones(1))
-        return [(member._model, member._lags) for member in members], weights
+        return ensembles.Ensemble(
+            tuple(ensembles.LaggedNetwork(m._model, m._lags) for m in members), weights
+        )
 
     def _state_before(self, X_init, y_init):
         if X_init is None and y_init is not None and not self.n_features_in_:
@@ -762,7 +765,7 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
             )
         empty = np.empty((0, self.n_features_in_)), np.array([0, 0])
         U, Y, *_ = self._start_free_run(*empty, y_init, X_init)
-        return state_after(U, Y, len(self._networks()[0]), self.max_lag_)
+        return state_after(self._ensemble(), U, Y)
 
     def _check_state_arguments(self, y, horizon, sessions, return_std):
         if sessions is not None:
@@ -798,32 +801,20 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
 
     def _run_on(self, U, Y, n_known, state):
         """Free run behind a state, or behind the known rows, and the state after it."""
-        networks, weights = self._networks()
+        ensemble = self._ensemble()
         if state is None:
-            head = U[:n_known], Y[:n_known]
-            state = state_after(*head, len(networks), self.max_lag_)
-        sizes = len(networks), self.max_lag_, self.n_features_in_, self.n_outputs_
-        state = check_state(state, state_shapes(*sizes))
-        forecast, state = run_on(networks, weights, state, U[n_known:])
+            state = state_after(ensemble, U[:n_known], Y[:n_known])
+        state = check_state(state_shapes(ensemble), state)
+        forecast, state = resume(ensemble, state, U[n_known:])
         mean = np.concatenate([Y[:n_known], forecast.mean])
         return forecast._replace(mean=mean), state
 
     def _forecast(self, U, Y, starts, n_known, horizon, return_std):
-        """Forecast of this network or of the committee; infinite horizon: free run."""
-        if hasattr(self, "estimators_"):
-            members = [
-                member._forecast(U, Y, starts, n_known, horizon, return_std)
-                for member in self.estimators_
-            ]
-            forecast = simulation.combine(members, self.estimator_weights_)
-            simulation.copy_initial_rows(forecast, Y, starts, n_known)
-            return forecast
-        record = (self._model, self._lags, U, Y, starts)
-        if horizon == 1:
-            return simulation.one_step(*record, return_std)
-        if horizon < np.inf:
-            return simulation.ahead(*record, int(horizon), return_std)
-        return simulation.free_run(*record, n_known, return_std)
+        """Forecast of the network or ensemble; infinite horizon: free run."""
+        record = Record(U, Y, self._lags, starts)
+        return ensembles.forecast(
+            self._ensemble(), record, n_known, horizon, return_std
+        )
 
     def sample_y(
         self,
@@ -907,10 +898,9 @@ class SparseBayesNARXRegressor(SparseBayesRegressor):
         if y is None or horizon is None:
             horizon = np.inf
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        drawn, n_diverged = draws.of_models(
-            getattr(self, "estimators_", [self]),
-            getattr(self, "estimator_weights_", [1.0]),
-            (U, Y, starts),
+        drawn, n_diverged = ensembles.draws(
+            self._ensemble(),
+            Record(U, Y, self._lags, starts),
             n_known,
             horizon,
             n_samples,

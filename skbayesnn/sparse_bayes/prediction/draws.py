@@ -19,30 +19,14 @@ from . import posterior
 from .forecast import Forecast, copy_initial_rows
 
 
-def of_models(models, weights, record, n_known, horizon, n_samples, seed):
-    """Draws from the mixture of fitted models, and how many of them diverged.
-
-    An infinite horizon is a free run. Each model has random numbers of its own.
-    """
-    root = np.random.SeedSequence(seed)
-    rng, *rngs = map(np.random.default_rng, root.spawn(len(models) + 1))
-    drawn, n_diverged = [], 0
-    shares = share_out(weights, n_samples, rng)
-    for model, share, own_rng in zip(models, shares, rngs, strict=True):
-        arguments = (model._model, model._lags, *record)
-        if horizon == 1:
-            part = one_step(*arguments, share, own_rng)
-        elif horizon < np.inf:
-            part = ahead(*arguments, int(horizon), share, own_rng)
-        else:
-            part = free_run(*arguments, n_known, share, own_rng)
-        drawn.append(part[0])
-        n_diverged += int(np.count_nonzero(part[1]))
-    if len(models) == 1:
-        return drawn[0], n_diverged
-    order = rng.permutation(n_samples)
-    together = np.concatenate(drawn, axis=2)[:, :, order]
-    return together, n_diverged
+def of_network(network, record, n_known, horizon, n_samples, rng):
+    """Draws of one `LaggedNetwork`; arguments as in `ensemble.draws`."""
+    arguments = (*network, record.U, record.Y, record.starts)
+    if horizon == 1:
+        return one_step(*arguments, n_samples, rng)
+    if horizon < np.inf:
+        return ahead(*arguments, int(horizon), n_samples, rng)
+    return free_run(*arguments, n_known, n_samples, rng)
 
 
 def one_step(model, lags, U, Y, starts, n_samples, rng):
@@ -148,16 +132,3 @@ def _with_initial_rows(paths, Y, starts, n_rows):
     drawn = np.ascontiguousarray(np.moveaxis(paths, 0, -1))
     copy_initial_rows(Forecast(drawn, None, 0), Y[:, :, None], starts, n_rows)
     return drawn
-
-
-def share_out(weights, n_samples, rng):
-    """How many draws each member of a committee gives: n times its weight, rounded.
-
-    Systematic sampling: up or down at random, right in the mean, always ``n_samples``
-    in all.
-    """
-    edges = np.cumsum(weights) / np.sum(weights) * n_samples
-    passed = np.floor(edges + rng.uniform()).astype(int)
-    passed = np.minimum(passed, n_samples)
-    passed[-1] = n_samples
-    return np.diff(passed, prepend=0)

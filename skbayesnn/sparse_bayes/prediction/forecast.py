@@ -22,6 +22,16 @@ class Forecast(NamedTuple):
     n_diverged: int
 
 
+def of_network(network, record, n_known, horizon, return_std):
+    """Forecast of one `LaggedNetwork`; arguments as in `ensemble.forecast`."""
+    arguments = (*network, record.U, record.Y, record.starts)
+    if horizon == 1:
+        return one_step(*arguments, return_std)
+    if horizon < np.inf:
+        return ahead(*arguments, int(horizon), return_std)
+    return free_run(*arguments, n_known, return_std)
+
+
 def make_recursion(model, lags):
     """How the kernels gather the regressors that a pruned network still reads."""
     used = model.network.units[0]
@@ -148,41 +158,3 @@ def free_run(model, lags, U, Y, starts, n_known, return_std):
             row = narx.simulate(*common, U, mean, first, stop)
         n_diverged += stop - row if row >= 0 else 0
     return Forecast(mean, np.sqrt(variance) if return_std else None, n_diverged)
-
-
-def combine(forecasts, weights):
-    """The forecast of a committee: the mixture of its members' forecasts.
-
-    Its mean is the members' weighted median, which one member that leaves the range on
-    new data cannot spoil; its variance is that of the mixture. A member that diverged
-    has no say from there on; where those left have less than half of the weight, the
-    committee has diverged.
-    """
-    means = np.array([forecast.mean for forecast in forecasts])
-    known = np.isfinite(means)
-    share = np.where(known, weights[:, None, None], 0.0)
-    total = share.sum(axis=0)
-    lost = total < 0.5
-    share = share / np.where(lost, 1.0, total)
-    mean = np.where(lost, np.nan, _weighted_median(means, share))
-    std = None
-    if forecasts[0].std is not None:
-        square = np.array([forecast.std for forecast in forecasts]) ** 2
-        square += (means - mean) ** 2
-        variance = np.sum(np.where(known, square * share, 0.0), axis=0)
-        std = np.sqrt(np.where(lost, np.nan, variance))
-    n_diverged = sum(np.array([forecast.n_diverged for forecast in forecasts]) > 0)
-    rows = int(np.count_nonzero(lost.any(axis=1))) if n_diverged else 0
-    return Forecast(mean, std, rows)
-
-
-def _weighted_median(values, share):
-    """Along the first axis; between two values where their shares are equal."""
-    order = np.argsort(values, axis=0)
-    values = np.take_along_axis(np.nan_to_num(values), order, axis=0)
-    cumulated = np.cumsum(np.take_along_axis(share, order, axis=0), axis=0)
-    rounding = 1e-9
-    low = np.argmax(cumulated >= 0.5 - rounding, axis=0)[None]
-    high = np.argmax(cumulated > 0.5 + rounding, axis=0)[None]
-    pick = np.take_along_axis
-    return 0.5 * (pick(values, low, axis=0) + pick(values, high, axis=0))[0]
