@@ -19,6 +19,13 @@ def set_attributes(estimator, attributes):
         setattr(estimator, name, value)
 
 
+def copy_input_attributes(source, target):
+    """Give an estimator the attributes of the inputs that another one was fitted to."""
+    for name in OF_INPUTS:
+        if hasattr(source, name):
+            setattr(target, name, getattr(source, name))
+
+
 def network_attributes(learned, X):
     """Attributes that describe one learned network.
 

@@ -280,7 +280,8 @@ class SparseBayesMLPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             activation=self.activation,
             random_state=self.random_state,
         )
-        regressor.coefs_, regressor.intercepts_ = posterior.unscaled_layers(self._fitted)
+        layers = posterior.unscaled_layers(self._fitted)
+        regressor.coefs_, regressor.intercepts_ = layers
         regressor.n_layers_ = len(regressor.coefs_) + 1
         regressor.n_outputs_ = self.n_outputs_
         regressor.out_activation_ = "identity"

@@ -32,6 +32,7 @@ from ..records.residuals import FitData
 from . import prior as evidence
 from .curvature import (
     Diagonal,
+    Linearization,
     choose_form,
     diagonal_of,
     linearize,
@@ -83,7 +84,7 @@ class State(NamedTuple):
     prior: Prior
     noise: float
     data: FitData
-    linearization: NamedTuple
+    linearization: Linearization
     memory: float
     objective: float
     lowest_objective: float = np.inf

@@ -75,6 +75,24 @@ def mean_squared_error(network, data):
     return float(data.squared_errors(network).sum()) / data.n_observations
 
 
+def ensemble_weights(networks, weighting, strength, record, held_out_fraction):
+    """Weights of learned networks, which sum to one.
+
+    They are equal; by evidence, at the temperature ``strength`` of the fit; or those
+    that fit the ends of the sessions best.
+    """
+    if weighting == "validation" and len(networks) > 1:
+        held_out = held_out_rows(record.starts, held_out_fraction)
+        scaling = networks[0].fitted.scaling
+        return stacking_weights(
+            [one.fitted.network for one in networks], scaling, record, held_out
+        )
+    if weighting == "evidence":
+        objective = np.array([one.objective for one in networks])
+        return evidence_weights(objective, max(1.0, strength))
+    return np.full(len(networks), 1.0 / len(networks))
+
+
 def evidence_weights(objective, strength):
     """Posterior probabilities of the networks at the temperature of their fit."""
     relative = np.exp(-0.5 * (objective - objective.min()) / strength)

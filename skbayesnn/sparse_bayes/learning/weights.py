@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 
 from ..network import Network
 from ..records.residuals import FitData
-from .curvature import damped_system, linearize, squared_error
+from .curvature import Linearization, damped_system, linearize, squared_error
 
 MAX_REJECTIONS = 12
 MIN_DAMPING = 1e-9
@@ -59,7 +59,7 @@ class WeightFit(NamedTuple):
     """
 
     network: Network
-    linearization: NamedTuple | None
+    linearization: Linearization | None
     memory: float
     n_iter: int = 0
 
