@@ -61,7 +61,7 @@ def identify_tanks():
 
     # Made to simulate: fitted to the errors of its own recursion, four networks.
     simulator = SparseBayesNARXRegressor(
-        10, 10, focus="simulation", n_networks=4, random_state=0
+        10, 10, focus="simulation", n_estimators=4, random_state=0
     )
     start = time.perf_counter()
     simulator.fit(tanks.data, tanks.target)

@@ -34,10 +34,10 @@ ESTIMATORS = [
     SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
     SparseBayesNARXRegressor(4, 0, hidden_layer_sizes=(), reg_lambda=0.0),
     SparseBayesNARXRegressor(
-        3, 2, focus="simulation", n_networks=2, reg_lambda=0.0, max_cycles=5
+        3, 2, focus="simulation", n_estimators=2, reg_lambda=0.0, max_cycles=5
     ),
     SparseBayesNARXRegressorCV(
-        (1, 2), (0.0, 1.0), cv=2, n_networks=2, hidden_layer_sizes=2, max_cycles=3
+        (1, 2), (0.0, 1.0), cv=2, n_estimators=2, hidden_layer_sizes=2, max_cycles=3
     ),
     ContrastiveDivergenceRBM(random_state=0),
     ContrastiveDivergenceRBM(

@@ -143,16 +143,16 @@ def members_alone(model, test):
 def one_step(tanks):
     """One step ahead: defaults with five lags, single networks and committees."""
     result = {}
-    for n_networks in (1, COMMITTEE_SIZE):
+    for n_estimators in (1, COMMITTEE_SIZE):
         errors = []
         for seed in SEEDS:
             model = SparseBayesNARXRegressor(
-                5, 5, n_networks=n_networks, n_jobs=2, random_state=seed
+                5, 5, n_estimators=n_estimators, n_jobs=2, random_state=seed
             )
             model.fit(tanks.data, tanks.target)
             errors.append(one_step_rmse(model, tanks.tests.test))
-        result[f"{n_networks} networks"] = spread(errors)
-        print(f"one step, {n_networks} networks: {np.round(errors, 4)}", flush=True)
+        result[f"{n_estimators} networks"] = spread(errors)
+        print(f"one step, {n_estimators} networks: {np.round(errors, 4)}", flush=True)
     return result
 
 

@@ -175,7 +175,7 @@ def fit_with_known_prior(system, u, y):
     curvature = found.linearization.curvature
     covariance = posterior_covariance(curvature, variance, noise)
     scaling = Scaling(np.zeros(len(Z.T)), np.ones(len(Z.T)), np.zeros(1), np.ones(1))
-    model._model = FittedNetwork(
+    fitted_network(model) = FittedNetwork(
         found.network, scaling, covariance, np.array([system.noise_std])
     )
     return model
@@ -239,7 +239,7 @@ def coverage_on_new_record(system, model, u, y):
     shares["free_run_draws"] = coverage_of_draws(y, drawn, n_init)
     function = system.function(system.regressors(u[:, 0], y))
     spread = std[n_init:] ** 2 - np.ravel(model.noise_variance_)[0]
-    if model._model.noise_std[0] == system.noise_std:
+    if fitted_network(model).noise_std[0] == system.noise_std:
         spread = std[n_init:] ** 2 - system.noise_std**2
     spread = np.sqrt(np.maximum(spread, 0.0))
     shares["function"] = coverage_of_normal(function, mean[n_init:], spread)
@@ -251,10 +251,10 @@ def coverage_of_weights(system, model):
 
     A weight that was pruned has an interval without width.
     """
-    network, n_weights = model._model.network, len(system.network.theta) - 1
+    network, n_weights = fitted_network(model).network, len(system.network.theta) - 1
     mean, std = np.zeros(n_weights), np.zeros(n_weights)
     kept, keep = network.units[0], network.keep
-    covariance = model._model.covariance
+    covariance = fitted_network(model).covariance
     variance = np.diagonal(covariance) if covariance.ndim == 2 else covariance
     spread = np.zeros(len(keep))
     spread[keep] = np.sqrt(variance)
@@ -472,14 +472,14 @@ def linear_check():
 
 def paths_of(model, network, thetas, u, y, n_init, rng):
     """One step and free run of the network with each of the weights: new records."""
-    recursion = make_recursion(model._model, model._lags)
-    scaling, noise_std = model._model.scaling, model._model.noise_std[0]
+    recursion = make_recursion(fitted_network(model), lags_of(model))
+    scaling, noise_std = fitted_network(model).scaling, fitted_network(model).noise_std[0]
     scale = noise_std * scaling.y_scale[0]
     deviation = np.zeros((1, len(network.theta)))
     free = scale * rng.standard_normal((len(thetas), len(y), 1))
     free[:, :n_init, 0] = y[:n_init]
     one_step = np.empty((len(thetas), len(y) - n_init))
-    XT = posterior.inputs(model._model, regressors_of(model, u, y))
+    XT = posterior.inputs(fitted_network(model), regressors_of(model, u, y))
     code = network.activation
     for k, theta in enumerate(thetas):
         one_step[k] = mlp.forward(theta, network.sizes, code, XT)[0]
@@ -503,13 +503,13 @@ def regressors_of(model, u, y):
     from skbayesnn.sparse_bayes.records.lags import build_lag_matrix
 
     rows = np.arange(model.max_lag_, len(y))
-    return build_lag_matrix(u, y[:, None], model._lags, rows)
+    return build_lag_matrix(u, y[:, None], lags_of(model), rows)
 
 
 def gaussian_draws(model, covariance, u, y, n_draws):
     """Function, one step and free run from a Gaussian posterior, as the package."""
-    model._model = model._model._replace(covariance=covariance)
-    certain = model._model
+    replace_fitted(model, covariance=covariance)
+    certain = fitted_network(model)
     Z = regressors_of(model, u, y)
     silent = certain._replace(noise_std=np.zeros(1))
     function = silent.draws(Z, n_draws, np.random.default_rng(0))[:, 0]
@@ -545,7 +545,7 @@ def compare_posteriors(seed, n_train, n_test=200, n_draws=1000):
     u_test, y_test = system.record(n_test)
     options = {"groups": "layer", "n_restarts": 3, **UNPRUNED}
     model = fit(system, u, y, **options)
-    fitted, n_init = model._model, model.max_lag_
+    fitted, n_init = fitted_network(model), model.max_lag_
     network, noise = fitted.network, fitted.noise_std[0] ** 2
     variance = parameter_variance(model._start.prior)
     Z = regressors_of(model, u, y)
@@ -583,13 +583,13 @@ def compare_posteriors(seed, n_train, n_test=200, n_draws=1000):
     }
     own = fit(system, u, y, **options, curvature="diag")
     predictions["diag, own fit"] = gaussian_draws(
-        own, own._model.covariance, *record, n_draws
+        own, fitted_network(own).covariance, *record, n_draws
     )
     truth = system.function(system.regressors(u_test[:, 0], y_test))
     rows = {}
     for name, (function, free) in predictions.items():
         noise_std = (
-            own._model.noise_std if name == "diag, own fit" else fitted.noise_std
+            fitted_network(own).noise_std if name == "diag, own fit" else fitted.noise_std
         )
         rows[name] = judge(truth, y_test, n_init, function, free, noise_std[0], rng)
         reference = rows["mcmc"]
@@ -670,11 +670,11 @@ def part_real(arguments):
     tanks = fetch_cascaded_tanks()
     results = {}
     for focus, parameters in TANKS.items():
-        for n_networks in (1, 4):
+        for n_estimators in (1, 4):
             rows = []
             for seed in range(arguments.seeds):
                 model = SparseBayesNARXRegressor(
-                    **parameters, n_networks=n_networks, random_state=seed
+                    **parameters, n_estimators=n_estimators, random_state=seed
                 )
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -682,7 +682,7 @@ def part_real(arguments):
                 rows.append(
                     evaluate_tanks(model, tanks.tests.test, tanks.n_initialization)
                 )
-            name = f"{focus}, {n_networks} network{'s' * (n_networks > 1)}"
+            name = f"{focus}, {n_estimators} network{'s' * (n_estimators > 1)}"
             results[name] = {
                 what: {
                     "median": np.median([row[what] for row in rows], axis=0).tolist(),

@@ -40,7 +40,7 @@ N_INITS = (50, 5)
 NETWORK = {
     "hidden_layer_sizes": (10, 10, 10),
     "skip_connection": False,
-    "n_networks": 1,
+    "n_estimators": 1,
 }
 ROWS = {
     f"{focus}, {name}": {"focus": focus, "groups": groups}

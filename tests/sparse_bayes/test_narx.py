@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+from fitted_models import fitted_network
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, TimeSeriesSplit
@@ -74,7 +75,7 @@ def test_the_relevant_lags_are_found(fitted):
 
 def test_linear_system_is_recovered(linear):
     """Without hidden layer the coefficients are those of the system."""
-    coefs, _ = posterior.unscaled_layers(linear._model)
+    coefs, _ = posterior.unscaled_layers(fitted_network(linear))
     # regressors u(t), u(t-1), u(t-2), y(t-1), y(t-2)
     assert_allclose(coefs[0][:, 0], [0, 0.8, 0, 1.2, -0.5], atol=0.01)
     assert np.sqrt(linear.noise_variance_) == pytest.approx(NOISE, rel=0.15)

@@ -22,7 +22,7 @@ from skbayesnn.sparse_bayes import narx_cv as _narx_cv
 from skbayesnn.sparse_bayes.learning.selection import not_clearly_worse, stretches
 
 LAGS, STRENGTHS, CV = (2, 4), (3.0, 30.0), 3
-FAST = dict(cv=CV, n_restarts=1, n_networks=2, hidden_layer_sizes=2, max_cycles=6)
+FAST = dict(cv=CV, n_restarts=1, n_estimators=2, hidden_layer_sizes=2, max_cycles=6)
 SHARED = (
     "focus",
     "hidden_layer_sizes",
@@ -214,7 +214,7 @@ def test_lags_too_long_for_a_stretch_are_left_out(sessions, expected):
     n = sum(sessions)
     u, y = record(n)
     ids = np.repeat(np.arange(len(sessions)), sessions)
-    model = estimator((10, 9, 5), (30.0,), n_networks=1, max_cycles=1)
+    model = estimator((10, 9, 5), (30.0,), n_estimators=1, max_cycles=1)
     quietly(model, u, y, sessions=ids)
     assert_array_equal(model.cv_results_["lags"], expected)
 
@@ -241,7 +241,7 @@ def test_no_lag_is_short_enough():
         (dict(reg_lambdas=(np.inf,)), "reg_lambdas"),
         (dict(reg_lambdas=("strong",)), "reg_lambdas"),
         (dict(cv=1), "cv"),
-        (dict(n_networks=0), "n_networks"),
+        (dict(n_estimators=0), "n_estimators"),
         (dict(focus="both"), "focus"),
         (dict(horizon_schedule=(2, 1)), "horizon_schedule"),
         (dict(hidden_layer_sizes=(0,)), "hidden_layer_sizes"),
@@ -291,15 +291,15 @@ def test_committee(fitted):
 
 
 @pytest.mark.parametrize(
-    ("n_networks", "n_members"), [(1, 3), (3, 3), (4, 3), (5, 6), (6, 6)]
+    ("n_estimators", "n_members"), [(1, 3), (3, 3), (4, 3), (5, 6), (6, 6)]
 )
-def test_networks_are_shared_out_to_the_strengths(monkeypatch, n_networks, n_members):
+def test_networks_are_shared_out_to_the_strengths(monkeypatch, n_estimators, n_members):
     """At least one each; the first of a strength is the fit that chose its lags."""
     monkeypatch.setattr(
         _narx_cv, "not_clearly_worse", lambda errors: np.ones(3, dtype=bool)
     )
     u, y = record(60)
-    model = estimator((2,), (3.0, 10.0, 30.0), n_networks=n_networks, max_cycles=2)
+    model = estimator((2,), (3.0, 10.0, 30.0), n_estimators=n_estimators, max_cycles=2)
     quietly(model, u, y)
     assert len(model.estimators_) == n_members
     strengths = [member.reg_lambda for member in model.estimators_]
@@ -447,7 +447,7 @@ def diverge(monkeypatch, *strengths, n_starts=1):
 def test_diverged_members_are_left_out(monkeypatch, strength):
     diverge(monkeypatch, strength)
     u, y = record(60)
-    model = quietly(estimator((2,), n_networks=4), u, y)
+    model = quietly(estimator((2,), n_estimators=4), u, y)
     assert {m.reg_lambda for m in model.estimators_} == set(STRENGTHS) - {strength}
     assert_allclose(model.estimator_weights_, 0.5)
     assert model.reg_lambda_ == model.estimators_[0].reg_lambda
@@ -512,7 +512,7 @@ def test_several_outputs():
     assert mean.shape == std.shape == Y.shape
     assert model.score(U, Y, horizon=None) > 0.9
     # one column of two dimensions stays one
-    one = quietly(estimator((1,), (3.0,), n_networks=1), U, Y[:, :1])
+    one = quietly(estimator((1,), (3.0,), n_estimators=1), U, Y[:, :1])
     assert one.predict(U, Y[:, :1]).shape == (150, 1)
 
 
@@ -665,7 +665,7 @@ def test_old_fit_survives(fitted, interrupt_after, failure):
 
 def test_verbose_prints_a_line_a_fit(capsys):
     u, y = record(60)
-    model = quietly(estimator((1, 2), n_networks=4, verbose=True, max_cycles=2), u, y)
+    model = quietly(estimator((1, 2), n_estimators=4, verbose=True, max_cycles=2), u, y)
     lines = capsys.readouterr().out.splitlines()
     n_further = len(model.estimators_) - model.cv_results_["kept"].sum()
     assert len(lines) == 2 * 2 + 2 * CV + n_further

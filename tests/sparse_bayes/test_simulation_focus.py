@@ -10,6 +10,13 @@ import naive
 import numpy as np
 import pytest
 import sklearn
+from fitted_models import (
+    ensemble_of,
+    fitted_network,
+    lags_of,
+    replace_fitted,
+    set_weights,
+)
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -94,7 +101,7 @@ def test_a_linear_system_is_recognised(seed):
     u, y, _ = output_error(400, seed, linear=True)
     model = fit(u, y, hidden_layer_sizes=4, max_cycles=100)
     # units that are left are linear within the data
-    assert model.history_["n_active_neurons"][-1] <= 2
+    assert model.history_["n_active_units"][-1] <= 2
     one_step = model.predict(u, y)[2:]
     Z = np.column_stack([u[2:], u[1:-1], u[:-2], y[1:-1], y[:-2], np.ones(398)])
     linear = Z @ np.linalg.lstsq(Z, one_step)[0]
@@ -108,7 +115,7 @@ def test_without_skip_connection_or_hidden_layer():
     skipless = fit(u, y, skip_connection=False)
     assert not hasattr(skipless, "skip_coef_")
     linear = fit(u, y, hidden_layer_sizes=(), reg_lambda=0.0)
-    coefs, _ = posterior.unscaled_layers(linear._model)
+    coefs, _ = posterior.unscaled_layers(fitted_network(linear))
     # regressors u(t), u(t-1), u(t-2), y(t-1), y(t-2)
     assert_allclose(coefs[0][:, 0], [0, 0.5, 0, 1.2, -0.4], atol=0.05)
 
@@ -190,7 +197,7 @@ def fits():
 
 def naive_stretches(model, U, Y, sessions):
     sessions = np.zeros(len(Y)) if sessions is None else sessions
-    lags = model._lags
+    lags = lags_of(model)
     regressors = list(zip(lags.signal.tolist(), lags.lag.tolist(), strict=True))
     # not only equal ids: one session is a run of them
     run = np.cumsum(np.r_[False, sessions[1:] != sessions[:-1]])
@@ -328,7 +335,9 @@ def test_outputs_before_a_record(seed, n_known):
     u, y = slow_system(60, seed, n_before=2)
     step = typical_step(y[:, None], np.array([0, len(y)]))
     Y = y[2 : 2 + n_known, None]
-    before = outputs_before(model._model, model._lags, u[2 : 2 + n_known], Y, step)
+    before = outputs_before(
+        fitted_network(model), lags_of(model), u[2 : 2 + n_known], Y, step
+    )
     assert before.shape == (2, 1)
     # one output leaves the slope open: they stay near it then
     held = np.abs(y[2] - y[:2]).max()
@@ -355,16 +364,18 @@ def test_unknown_outputs_do_not_depend_on_other_sessions(fits):
     model, U, Y, _ = fits("two by two")
     Y = Y.copy()
     Y[:30, 1] = np.nan
-    starts, scaling = np.array([0, 30, 60, 90]), model._model.scaling
+    starts, scaling = np.array([0, 30, 60, 90]), fitted_network(model).scaling
     found = []
     for shift in (0.0, 1.0):
         Y[30:90] += shift * np.nanstd(Y, axis=0)
-        weights = 1 / model._model.free_run_std
+        weights = 1 / fitted_network(model).free_run_std
         data, _ = with_unknown_start(
-            U[:90], Y[:90], model._lags, starts, scaling, weights
+            U[:90], Y[:90], lags_of(model), starts, scaling, weights
         )
         step = np.ones(2)
-        found.append(estimate_initial(model._model.network, data, 1.0, step).initial)
+        found.append(
+            estimate_initial(fitted_network(model).network, data, 1.0, step).initial
+        )
     assert_array_equal(found[0][:2], found[1][:2])
     assert np.abs(found[0] - found[1]).max() > 0.1
 
@@ -375,7 +386,7 @@ def test_estimated_initial_conditions_need_all_inputs():
         fit(missing(u, 50), y, initial_conditions="estimated")
 
 
-@pytest.mark.parametrize("options", [{}, dict(n_networks=3)])
+@pytest.mark.parametrize("options", [{}, dict(n_estimators=3)])
 @pytest.mark.parametrize("n_known", [1, 2, 4])
 def test_start_from_fewer_rows_than_the_longest_lag(options, n_known):
     u, y = slow_system(300, 0, noise=0.01)
@@ -472,10 +483,10 @@ def test_bad_horizon_schedule(schedule):
     ("options", "message"),
     [
         (dict(solver="adam"), "solver='adam'.*focus='simulation'"),
-        (dict(network_weights="validation"), "network_weights='validation' needs"),
+        (dict(weighting="validation"), "weighting='validation' needs"),
         (dict(focus="both"), "focus"),
         (dict(initial_conditions="zero"), "initial_conditions"),
-        (dict(n_networks=0), "n_networks"),
+        (dict(n_estimators=0), "n_estimators"),
         (dict(selection="best"), "selection"),
         (dict(validation_fraction=1.0), "validation_fraction"),
         (dict(validation_fraction=0.99, selection="validation"), "y without its"),
@@ -501,16 +512,18 @@ def in_closed_loop(n_rows=300, seed=0):
     return u, y
 
 
-@pytest.mark.parametrize("n_networks", [1, 3])
-def test_every_start_diverges(n_networks):
+@pytest.mark.parametrize("n_estimators", [1, 3])
+def test_every_start_diverges(n_estimators):
     u, y = in_closed_loop()
     model = SparseBayesNARXRegressor(
-        1, 1, **{**FAST, "n_networks": n_networks, "n_restarts": 2, "random_state": 0}
+        1,
+        1,
+        **{**FAST, "n_estimators": n_estimators, "n_restarts": 2, "random_state": 0},
     )
     message = "Every start diverged in free run.* that of the horizon (1|8|32)[.]"
     with pytest.warns(ConvergenceWarning, match=message):
         model.fit(u, y)
-    assert model.history_["n_diverged_starts"] == max(2, n_networks)
+    assert model.history_["n_diverged_starts"] == max(2, n_estimators)
     for member in getattr(model, "estimators_", []):
         assert member.history_["n_diverged_starts"] == 1
     assert model.history_["horizon"][-1] < np.inf
@@ -532,7 +545,7 @@ def test_a_free_run_that_cannot_even_start():
         # the same start, as it would have been
         network = init_network((11, 20, 1), "relu", first_generator(seed), skip=True)
         wild = pickle.loads(pickle.dumps(model))
-        wild._model = wild._model._replace(network=network)
+        replace_fitted(wild, network=network)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             n_wild += np.isnan(wild.predict(u, y_init=y[:8])).any()
@@ -549,8 +562,8 @@ def mark_as_diverged(monkeypatch, *numbers):
     """Every fit takes the starts with these numbers for diverged."""
     run, calls = _restarts._run, itertools.count()
 
-    def marked(problem, seed, previous):
-        done = run(problem, seed, previous)
+    def marked(problem, seed):
+        done = run(problem, seed)
         return done._replace(diverged=next(calls) in numbers)
 
     monkeypatch.setattr(_restarts, "_run", marked)
@@ -558,7 +571,7 @@ def mark_as_diverged(monkeypatch, *numbers):
 
 def test_diverged_starts_are_counted_and_left_out(monkeypatch):
     u, y, _ = output_error(150)
-    options = dict(n_restarts=3, n_networks=3)
+    options = dict(n_restarts=3, n_estimators=3)
     everyone = fit(u, y, **options)
     objectives = [m.history_["objective_pruned"][-1] for m in everyone.estimators_]
     assert len(objectives) == 3 and everyone.history_["n_diverged_starts"] == 0
@@ -615,22 +628,22 @@ def test_warm_start_where_the_old_model_diverges():
     """It runs through all stages again, whatever they are."""
     u, y, _ = output_error(200)
     model = fit(u, y, warm_start=True, horizon_schedule=(None,))
-    theta = model._start.network.theta
-    model._start = model._start._replace(
-        network=model._start.network._replace(theta=5.0 * theta)
-    )
+    start = model._learned.start
+    wild = start.network._replace(theta=5.0 * start.network.theta)
+    start = start._replace(network=wild)
+    model._learned = model._learned._replace(start=start)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(u, y)
     assert np.isfinite(model.predict(u)).all()
 
 
-@pytest.mark.parametrize("n_networks", [1, 2])
+@pytest.mark.parametrize("n_estimators", [1, 2])
 @pytest.mark.parametrize("n_cycles", [3, 18])
-def test_interrupt_with_warm_start(interrupt_after, n_cycles, n_networks):
+def test_interrupt_with_warm_start(interrupt_after, n_cycles, n_estimators):
     u, y, _ = output_error(150)
     model = SparseBayesNARXRegressor(
-        **FAST, n_networks=n_networks, warm_start=True, random_state=0
+        **FAST, n_estimators=n_estimators, warm_start=True, random_state=0
     )
     interrupt_after(n_cycles)
     with pytest.raises(KeyboardInterrupt):
@@ -644,7 +657,7 @@ def test_interrupt_with_warm_start(interrupt_after, n_cycles, n_networks):
 
 def test_interrupt_leaves_the_old_fit(interrupt_after):
     u, y, _ = output_error(150)
-    model = fit(u, y, n_networks=2)
+    model = fit(u, y, n_estimators=2)
     before, old = model.predict(u, y_init=y[:2]), dict(vars(model))
     interrupt_after(5)
     with pytest.raises(KeyboardInterrupt):
@@ -665,7 +678,7 @@ def test_failure_leaves_the_old_fit():
 @pytest.mark.parametrize("options", [{}, dict(initial_conditions="estimated")])
 def test_reproducible_for_any_n_jobs(options):
     u, y, _ = output_error(120)
-    options = dict(n_networks=3, max_cycles=5, **options)
+    options = dict(n_estimators=3, max_cycles=5, **options)
     alone = fit(u, y, **options)
     assert_same_fit(alone, fit(u, y, **options))
     together = fit(u, y, n_jobs=2, **options)
@@ -691,7 +704,7 @@ def test_arrays_are_never_written(order, initial_conditions):
         sessions=sessions,
         initial_conditions=initial_conditions,
         selection="validation",
-        n_networks=2,
+        n_estimators=2,
         max_cycles=2,
     )
     model.predict(U, Y, horizon=3, sessions=sessions, return_std=True)
@@ -700,7 +713,7 @@ def test_arrays_are_never_written(order, initial_conditions):
         assert_array_equal(array, copy)
 
 
-@pytest.mark.parametrize("options", [{}, dict(n_networks=2)])
+@pytest.mark.parametrize("options", [{}, dict(n_estimators=2)])
 def test_copies_predict_the_same(options):
     u, y, _ = output_error(100)
     model = fit(u, y, **options)
@@ -726,7 +739,7 @@ def test_in_a_pipeline(routing):
     u, y, _ = output_error(120)
     sessions = np.repeat([0, 1], 60)
     with sklearn.config_context(enable_metadata_routing=routing):
-        model = SparseBayesNARXRegressor(**FAST, n_networks=2, random_state=0)
+        model = SparseBayesNARXRegressor(**FAST, n_estimators=2, random_state=0)
         key = "sessions" if routing else "sparsebayesnarxregressor__sessions"
         if routing:
             model.set_fit_request(sessions=True)
@@ -758,8 +771,8 @@ def numeric_slopes(function, theta, step=1e-5):
 def with_theta(model, theta):
     """A copy of a model with all parameters kept, and these values of them."""
     copy = pickle.loads(pickle.dumps(model))
-    network = copy._model.network
-    copy._model = copy._model._replace(network=network._replace(theta=theta))
+    network = fitted_network(copy).network
+    replace_fitted(copy, network=network._replace(theta=theta))
     return copy
 
 
@@ -771,8 +784,8 @@ def test_std_of_a_free_run(hidden):
     """
     u, y, _ = output_error(200)
     model = fit(u, y, hidden_layer_sizes=hidden, reg_lambda=0.0)
-    theta = model._model.network.theta
-    assert model._model.network.keep.all()
+    theta = fitted_network(model).network.theta
+    assert fitted_network(model).network.keep.all()
 
     def free_run(values):
         return with_theta(model, values).predict(u[:60], y_init=y[:2])
@@ -788,7 +801,7 @@ def test_std_of_a_free_run(hidden):
 def test_std_of_one_step():
     u, y, _ = output_error(200, linear=True)
     model = fit(u, y, hidden_layer_sizes=(), reg_lambda=0.0)
-    theta = model._model.network.theta
+    theta = fitted_network(model).network.theta
     slopes = numeric_slopes(lambda v: with_theta(model, v).predict(u, y), theta)
     variance = np.einsum("ti,ij,tj->t", slopes, model.posterior_covariance_, slopes)
     one_step, std = model.predict(u, y, return_std=True)
@@ -829,7 +842,7 @@ def test_std_of_a_free_run_covers(seed):
 @pytest.fixture(scope="module")
 def committee():
     u, y, _ = output_error(200)
-    return fit(u, y, n_networks=3, max_cycles=30)
+    return fit(u, y, n_estimators=3, max_cycles=30)
 
 
 def naive_median(values, weights):
@@ -855,14 +868,21 @@ def test_prediction_of_a_committee(committee, weights, start):
     }[start]
     model = pickle.loads(pickle.dumps(committee))
     if weights:
-        model.estimator_weights_ = np.array(weights)
+        set_weights(model, np.array(weights))
     weights = model.estimator_weights_
     mean, std = model.predict(u, **arguments, return_std=True)
     if start == "short":
         # all start from the same estimate, that of the first
-        record = model._start_free_run(u, np.array([0, 60]), y[:1], None)
+        first, step = ensemble_of(model).members[0], model._lagged.step_variance
+        before = outputs_before(*first, u[:1], y[:1, None], step)
+        head = np.tile(u[:1], (2, 1)), np.concatenate([before[:, 0], y[:1]])
         members = [
-            [part[2:, 0] for part in m._forecast(*record[:4], np.inf, True)[:2]]
+            [
+                part[2:]
+                for part in m.predict(
+                    np.concatenate([head[0], u]), y_init=head[1], return_std=True
+                )
+            ]
             for m in model.estimators_
         ]
     else:
@@ -884,8 +904,7 @@ def test_committee(committee):
     assert len(committee.estimators_) == 3
     assert committee.estimator_weights_.sum() == pytest.approx(1.0)
     for member in committee.estimators_:
-        assert not hasattr(member, "estimators_") and member.n_networks == 1
-        assert not hasattr(member, "_record")
+        assert not hasattr(member, "estimators_") and member.n_estimators == 1
         assert member.score(u, y) > 0.9
     assert committee.score(u, y) > 0.9 and committee.score(u, y, horizon=None) > 0.9
     squares = [m.feature_relevance_**2 for m in committee.estimators_]
@@ -900,11 +919,11 @@ def test_committee(committee):
 
 def test_refit_with_one_network_removes_the_committee():
     u, y, _ = output_error(100)
-    model = fit(u, y, n_networks=2)
+    model = fit(u, y, n_estimators=2)
     assert len(model.estimators_) == 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.set_params(n_networks=1).fit(u, y)
+        model.set_params(n_estimators=1).fit(u, y)
     assert not hasattr(model, "estimators_")
     assert not hasattr(model, "estimator_weights_")
     assert_same_fit(model, fit(u, y))
@@ -919,7 +938,7 @@ def training_error(member, u, y, rows=slice(2, None)):
 def test_selection_orders_the_starts(selection, focus):
     u, y, _ = output_error(150)
     model = fit(
-        u, y, focus=focus, n_networks=4, selection=selection, hidden_layer_sizes=5
+        u, y, focus=focus, n_estimators=4, selection=selection, hidden_layer_sizes=5
     )
     errors = {
         "evidence": [m.history_["objective_pruned"][-1] for m in model.estimators_],
@@ -939,7 +958,7 @@ def test_selection_orders_the_starts(selection, focus):
         u,
         y,
         focus=focus,
-        n_networks=2,
+        n_estimators=2,
         n_restarts=4,
         selection=selection,
         hidden_layer_sizes=5,
@@ -971,7 +990,7 @@ def test_weights_by_evidence(focus):
     """Posterior probabilities at the temperature of the fit."""
     u, y, _ = output_error(150)
     model = fit(
-        u, y, n_networks=3, network_weights="evidence", focus=focus, reg_lambda=20.0
+        u, y, n_estimators=3, weighting="evidence", focus=focus, reg_lambda=20.0
     )
     objective = [m.history_["objective_pruned"][-1] for m in model.estimators_]
     odds = np.exp(-0.5 * (np.array(objective) - min(objective)) / 20.0)
@@ -995,10 +1014,10 @@ def test_weights_by_validation(shift):
     model = fit(
         u,
         y,
-        n_networks=3,
+        n_estimators=3,
         hidden_layer_sizes=5,
         selection="validation",
-        network_weights="validation",
+        weighting="validation",
     )
     weights = model.estimator_weights_
     assert weights.sum() == pytest.approx(1.0) and (weights >= 0).all()
@@ -1012,12 +1031,12 @@ def test_weights_by_validation_with_gaps(first):
     """Missing values before the stretch do not decide on the weights."""
     u, y, _ = output_error(150)
     options = dict(
-        n_networks=3,
+        n_estimators=3,
         # far from the end of a fit the members differ, and a mixture helps
         horizon_schedule=(1,),
         max_cycles=1,
         selection="validation",
-        network_weights="validation",
+        weighting="validation",
     )
     y[first : first + 4], u[first + 10] = np.nan, np.nan
     model = fit(u, y, **options)
@@ -1037,24 +1056,24 @@ def test_nothing_to_weigh_by():
     model = fit(
         u,
         y,
-        n_networks=2,
+        n_estimators=2,
         selection="validation",
-        network_weights="validation",
+        weighting="validation",
         validation_fraction=0.1,
     )
     assert_allclose(model.estimator_weights_, [0.5, 0.5])
 
 
-def unstable(member):
-    network = member._model.network
+def destabilise(model, member):
+    network = fitted_network(model, member).network
     wild = network._replace(theta=5.0 * network.theta)
-    member._model = member._model._replace(network=wild)
+    replace_fitted(model, member, network=wild)
 
 
 def test_members_that_diverge_on_new_data(committee):
     u, y, _ = output_error(100, seed=3)
     model = pickle.loads(pickle.dumps(committee))
-    unstable(model.estimators_[1])
+    destabilise(model, 1)
     with pytest.warns(RuntimeWarning, match="diverged"):
         lost = np.isnan(model.estimators_[1].predict(u, y_init=y[:2]))
     assert lost.any()
@@ -1064,7 +1083,7 @@ def test_members_that_diverge_on_new_data(committee):
     assert_allclose(mean[lost], np.mean(others, axis=0)[lost], rtol=1e-12)
     assert np.isfinite(std).all()
     assert rms(mean - y) < 0.5 * y.std()
-    unstable(model.estimators_[0])
+    destabilise(model, 0)
     with pytest.warns(RuntimeWarning, match="predicted rows diverged"):
         mean, std = model.predict(u, y_init=y[:2], return_std=True)
     assert np.isnan(mean[-1]) and np.isnan(std[-1])
@@ -1075,7 +1094,7 @@ def test_members_that_diverge_on_new_data(committee):
 def test_committee_one_step_ahead():
     """Committees do not need focus="simulation"."""
     u, y, _ = output_error(150)
-    model = fit(u, y, focus="prediction", n_networks=3)
+    model = fit(u, y, focus="prediction", n_estimators=3)
     members = [m.predict(u, y) for m in model.estimators_]
     assert_allclose(model.predict(u, y), np.median(members, axis=0), rtol=1e-12)
 
@@ -1083,7 +1102,7 @@ def test_committee_one_step_ahead():
 def test_committee_of_several_outputs_and_sessions():
     U, Y = two_by_two(120)
     sessions = np.repeat([0, 1], 60)
-    model = fit(U, Y, 1, 1, sessions=sessions, n_networks=3, max_cycles=5)
+    model = fit(U, Y, 1, 1, sessions=sessions, n_estimators=3, max_cycles=5)
     for arguments in (dict(y=Y), dict(y=Y, horizon=None), dict(y=Y, horizon=3), {}):
         mean, std = model.predict(U, sessions=sessions, return_std=True, **arguments)
         members = [
@@ -1093,13 +1112,13 @@ def test_committee_of_several_outputs_and_sessions():
         assert mean.shape == std.shape == Y.shape
 
 
-@pytest.mark.parametrize("n_networks", [1, 3])
-def test_displays_accept_it(n_networks):
+@pytest.mark.parametrize("n_estimators", [1, 3])
+def test_displays_accept_it(n_estimators):
     plt = pytest.importorskip("matplotlib.pyplot")
     from skbayesnn import displays
 
     u, y, _ = output_error(120)
-    model = fit(u, y, n_networks=n_networks, max_cycles=5)
+    model = fit(u, y, n_estimators=n_estimators, max_cycles=5)
     simulation = displays.SimulationDisplay.from_estimator(model, u, y)
     relevance = displays.LagRelevanceDisplay.from_estimator(model)
     others = [

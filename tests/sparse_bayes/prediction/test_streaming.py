@@ -39,8 +39,8 @@ MODELS = {
     "no skip": {"skip_connection": False},
     "deep relu": {"hidden_layer_sizes": (4, 3), "activation": "relu"},
     "pruned away": {"kappa_weight": 1e3},
-    "committee": {"n_networks": 3},
-    "committee, two by two": {"n_networks": 2, "n_inputs": 2, "n_outputs": 2},
+    "committee": {"n_estimators": 3},
+    "committee, two by two": {"n_estimators": 2, "n_inputs": 2, "n_outputs": 2},
 }
 
 
@@ -96,8 +96,8 @@ def test_pieces_are_the_whole(model):
     )
     lag = model.max_lag_
     assert_array_equal(state.inputs, u[60 - lag :])
-    n_networks = len(getattr(model, "estimators_", [model]))
-    assert state.outputs.shape == (n_networks, lag, model.n_outputs_)
+    n_estimators = len(getattr(model, "estimators_", [model]))
+    assert state.outputs.shape == (n_estimators, lag, model.n_outputs_)
     assert not state.diverged.any()
 
 

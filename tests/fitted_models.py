@@ -1,0 +1,44 @@
+"""Access of tests to the values that fitted sparse Bayesian estimators hold."""
+
+
+def ensemble_of(model):
+    """The networks of a lagged model, and their weights."""
+    return model._lagged.ensemble
+
+
+def lags_of(model):
+    """Lags of a lagged model, or of the first network of an ensemble."""
+    return ensemble_of(model).members[0].lags
+
+
+def fitted_network(model, member=0):
+    """The `FittedNetwork` of a model, or of one member of an ensemble."""
+    if hasattr(model, "_lagged"):
+        return ensemble_of(model).members[member].fitted
+    return model._learned.fitted
+
+
+def set_fitted(model, fitted, member=0):
+    """Let a lagged model predict by another network; in place."""
+    ensemble = ensemble_of(model)
+    members = list(ensemble.members)
+    members[member] = members[member]._replace(fitted=fitted)
+    set_ensemble(model, ensemble._replace(members=tuple(members)))
+    if hasattr(model, "estimators_"):
+        set_fitted(model.estimators_[member], fitted)
+
+
+def replace_fitted(model, member=0, **changes):
+    """Change fields of the network by which a lagged model predicts; in place."""
+    fitted = fitted_network(model, member)
+    set_fitted(model, fitted._replace(**changes), member)
+
+
+def set_weights(model, weights):
+    """Give the members of an ensemble other weights; in place."""
+    model.estimator_weights_ = weights
+    set_ensemble(model, ensemble_of(model)._replace(weights=weights))
+
+
+def set_ensemble(model, ensemble):
+    model._lagged = model._lagged._replace(ensemble=ensemble)
