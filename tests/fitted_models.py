@@ -42,3 +42,13 @@ def set_weights(model, weights):
 
 def set_ensemble(model, ensemble):
     model._lagged = model._lagged._replace(ensemble=ensemble)
+
+
+def n_observations(model):
+    """How many errors the last stage of a fit squared."""
+    return model._learned.n_observations
+
+
+def mark_diverged(model):
+    """Let the network pass for one whose free run diverged in its fit; in place."""
+    model._learned = model._learned._replace(diverged=True)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
+from fitted_models import mark_diverged, n_observations
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -336,9 +337,16 @@ def test_members_with_different_lags(mixed):
     u, y = record(80, seed=1)
     first = mixed.estimators_[0].max_lag_
     assert mixed.max_lag_ == 6
-    names = mixed.get_lagged_feature_names_out()
-    assert len(names) == 2 * first + 1 == len(mixed.feature_relevance_)
-    assert list(mixed.lag_relevance_) == list(names)
+    names = mixed.estimators_[0].get_lagged_feature_names_out()
+    assert len(names) == 2 * first + 1
+    # a member that lacks a lag counts with zero
+    expected_names = [f"x0(t-{k})" for k in range(1, 7)]
+    expected_names += [f"y(t-{k})" for k in range(1, 7)]
+    assert list(mixed.lag_relevance_) == ["x0(t)", *expected_names]
+    for name, relevance in mixed.lag_relevance_.items():
+        parts = [m.lag_relevance_.get(name, 0.0) for m in mixed.estimators_]
+        square = mixed.estimator_weights_ @ np.square(parts)
+        assert relevance == pytest.approx(np.sqrt(square), rel=1e-12)
     sessions = np.repeat([0, 1], 40)
     for arguments in (
         dict(y=y),
@@ -429,10 +437,12 @@ def diverge(monkeypatch, *strengths, n_starts=1):
     """Fits with these strengths pass for diverged, from some of their starts."""
     fit_or_score = _narx_cv._fit_or_score
 
-    def marked(model, data, starts, folds, fold):
-        result = fit_or_score(model, data, starts, folds, fold)
-        if fold is None and model.reg_lambda in strengths:
+    def marked(task, shared, data):
+        result = fit_or_score(task, shared, data)
+        if task.fold is None and task.reg_lambda in strengths:
             result.history_["n_diverged_starts"] = np.array(n_starts)
+            if n_starts == result.n_restarts:
+                mark_diverged(result)
         return result
 
     monkeypatch.setattr(_narx_cv, "_fit_or_score", marked)
@@ -464,7 +474,7 @@ def test_members_of_which_one_start_diverged_stay(monkeypatch):
 def test_every_member_diverged(monkeypatch):
     diverge(monkeypatch, *STRENGTHS, n_starts=2)
     u, y = record(60)
-    with pytest.warns(ConvergenceWarning, match="Every network of the committee"):
+    with pytest.warns(ConvergenceWarning, match="Every network of the ensemble"):
         model = estimator((2,), n_restarts=2).fit(u, y)
     assert len(model.estimators_) == 2
     assert np.isfinite(model.predict(u, y)).all()
@@ -479,7 +489,7 @@ def test_a_record_that_no_free_run_can_follow():
         u[t] = -1.1 * y[t] + rng.standard_normal()
     # one step ahead the system is found, and no longer run leads away from it
     model = estimator((1,), hidden_layer_sizes=(), horizon_schedule=(1, None))
-    with pytest.warns(ConvergenceWarning, match="Every network of the committee"):
+    with pytest.warns(ConvergenceWarning, match="Every network of the ensemble"):
         model.fit(u, y)
     # errors are cut off, so that one fold does not decide
     assert model.cv_results_["test_error"].max() == 10.0
@@ -507,7 +517,7 @@ def test_several_outputs():
         Y[t, 1] = 0.4 * Y[t - 1, 1] + np.tanh(U[t - 1, 1])
     Y = [100, 0] + [10, 1] * Y
     model = quietly(estimator((1, 2), max_cycles=30), U, Y)
-    assert model.n_outputs_ == 2 and len(model.noise_variance_) == 2
+    assert model.n_outputs_ == 2 and len(model.estimators_[0].noise_variance_) == 2
     mean, std = model.predict(U, y_init=Y[:2], return_std=True)
     assert mean.shape == std.shape == Y.shape
     assert model.score(U, Y, horizon=None) > 0.9
@@ -522,14 +532,15 @@ def test_sessions():
     y = y + 3.0 * sessions
     model = quietly(estimator(), u, y, sessions=sessions)
     joined = quietly(estimator(), u, y)
-    assert np.abs(model.coefs_[0] - joined.coefs_[0]).max() > 0
+    coefs, joined_coefs = (m.estimators_[0].coefs_[0] for m in (model, joined))
+    assert np.abs(coefs - joined_coefs).max() > 0
     for arguments in (dict(), dict(horizon=3), dict(horizon=None)):
         together = model.predict(u, y, sessions=sessions, **arguments)
         for number in (0, 1):
             rows = sessions == number
             alone = model.predict(u[rows], y[rows], **arguments)
             assert_allclose(together[rows], alone, rtol=1e-12)
-    lost = [m._n_observations + 2 * m.max_lag_ for m in model.estimators_]
+    lost = [n_observations(m) + 2 * m.max_lag_ for m in model.estimators_]
     assert lost == [160] * len(lost)
 
 
@@ -549,7 +560,8 @@ def test_data_frames(library):
     frame, series = frames.DataFrame({"valve": u[:, 0]}), frames.Series(y)
     model = quietly(estimator((2,), (3.0,)), frame, series)
     assert list(model.feature_names_in_) == ["valve"]
-    assert model.get_lagged_feature_names_out()[0] == "valve(t)"
+    first = model.estimators_[0]
+    assert first.get_lagged_feature_names_out()[0] == "valve(t)"
     assert list(model.lag_relevance_)[0] == "valve(t)"
     plain = quietly(estimator((2,), (3.0,)), u, y)
     assert_same_committee(model, plain)
@@ -569,9 +581,9 @@ def test_data_frames(library):
 def test_refit_forgets_what_the_new_model_lacks():
     u, y = record(60)
     model = quietly(estimator((2,), (3.0,)), u, y)
-    assert model.skip_coef_.shape == (5, 1)
+    assert model.estimators_[0].skip_coef_.shape == (5, 1)
     quietly(model.set_params(skip_connection=False), u, y)
-    assert not hasattr(model, "skip_coef_")
+    assert not hasattr(model.estimators_[0], "skip_coef_")
     assert set(vars(model)) == set(
         vars(quietly(estimator((2,), (3.0,), skip_connection=False), u, y))
     )
@@ -690,7 +702,7 @@ def test_in_a_pipeline(routing):
         pipeline = make_pipeline(StandardScaler(), model)
         quietly(pipeline, u, y, **{key: sessions})
         # two sessions lose two rows each
-        assert pipeline[-1]._n_observations == 116
+        assert n_observations(pipeline[-1].estimators_[0]) == 116
         if routing:
             assert pipeline.score(u, y, sessions=sessions, horizon=None) > 0.7
         free, std = pipeline.predict(u, y_init=y[:1], return_std=True)

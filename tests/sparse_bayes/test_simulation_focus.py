@@ -14,6 +14,7 @@ from fitted_models import (
     ensemble_of,
     fitted_network,
     lags_of,
+    n_observations,
     replace_fitted,
     set_weights,
 )
@@ -217,7 +218,7 @@ def test_last_error_is_that_of_the_training_free_run(fits, case):
         free = model.predict(U[rows], y_init=init).reshape(-1, Y.shape[1])
         errors.append((free - Y[rows])[max_lag:])
     errors = np.concatenate(errors)
-    assert model._n_observations == np.count_nonzero(np.isfinite(errors))
+    assert n_observations(model) == np.count_nonzero(np.isfinite(errors))
     expected = np.sqrt(np.nanmean(errors**2, axis=0))
     assert_allclose(np.atleast_1d(model.history_["rmse"][-1]), expected, rtol=1e-7)
     assert (expected < np.nanstd(Y, axis=0)).all()
@@ -321,8 +322,8 @@ def test_estimated_initial_conditions(gap, n_sessions):
     measured = fit(u, y, **options)
     estimated = fit(u, y, initial_conditions="estimated", **options)
     n_lost = 2 * (n_sessions - 1) + gap + 2
-    assert measured._n_observations == 80 * n_sessions - n_lost
-    assert estimated._n_observations == 80 * n_sessions - gap
+    assert n_observations(measured) == 80 * n_sessions - n_lost
+    assert n_observations(estimated) == 80 * n_sessions - gap
     assert estimated.history_["rmse"][-1] < 2e-3 * np.nanstd(y)
     assert estimated.history_["objective"][-1] < np.inf
 
@@ -749,7 +750,7 @@ def test_in_a_pipeline(routing):
             warnings.simplefilter("ignore", ConvergenceWarning)
             pipeline.fit(u, y, **{key: sessions})
         # two sessions lose two rows each
-        assert pipeline[-1]._n_observations == 116
+        assert n_observations(pipeline[-1]) == 116
         free, std = pipeline.predict(u, y_init=y[:1], return_std=True)
         assert free[0] == y[0] and (std[1:] > 0).all()
         assert simulation_scorer(pipeline, u, y) > -0.5 * y.std()
