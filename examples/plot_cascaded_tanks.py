@@ -44,7 +44,7 @@ def main():
     model.fit(tanks.data, tanks.target)
     seconds = time.perf_counter() - start
     print(f"Choice and fit, with what had to be compiled: {seconds:.0f} s")
-    print("Networks of the committee (reg_lambda, longest lag):")
+    print("Networks of the ensemble (reg_lambda, longest lag):")
     print("  ", [(member.reg_lambda, member.max_lag_) for member in model.estimators_])
 
     test, n_init = tanks.tests.test, tanks.n_initialization

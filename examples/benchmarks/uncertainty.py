@@ -49,12 +49,14 @@ from skbayesnn.sparse_bayes.learning.curvature import (
 )
 from skbayesnn.sparse_bayes.learning.prior import parameter_variance
 from skbayesnn.sparse_bayes.learning.weights import (
+    SOLVERS,
     WeightFit,
+    WeightProblem,
     fit_weights,
-    initial_memory,
 )
 from skbayesnn.sparse_bayes.network import init_network
 from skbayesnn.sparse_bayes.prediction import posterior
+from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
 from skbayesnn.sparse_bayes.prediction.forecast import make_recursion
 from skbayesnn.sparse_bayes.records.one_step import OneStepData
 from skbayesnn.sparse_bayes.scaling import Scaling
@@ -169,15 +171,15 @@ def fit_with_known_prior(system, u, y):
     )
     network, noise = system.network, system.noise_std**2
     variance = np.full(len(network.theta), system.prior_std**2)
-    start = WeightFit(network, linearize(network, data, Full), initial_memory("lm"))
-    options = (1.0 / variance, noise, Full, 100, 1e-9, None)
-    found = fit_weights("lm", start, data, *options)
+    memory = SOLVERS["lm"].memory
+    start = WeightFit(network, linearize(network, data, Full), memory)
+    problem = WeightProblem(data, 1.0 / variance, noise, Full, 100, 1e-9)
+    found = fit_weights("lm", problem, start, None)
     curvature = found.linearization.curvature
     covariance = posterior_covariance(curvature, variance, noise)
     scaling = Scaling(np.zeros(len(Z.T)), np.ones(len(Z.T)), np.zeros(1), np.ones(1))
-    fitted_network(model) = FittedNetwork(
-        found.network, scaling, covariance, np.array([system.noise_std])
-    )
+    noise_std = np.array([system.noise_std])
+    set_fitted(model, FittedNetwork(found.network, scaling, covariance, noise_std))
     return model
 
 
@@ -473,7 +475,8 @@ def linear_check():
 def paths_of(model, network, thetas, u, y, n_init, rng):
     """One step and free run of the network with each of the weights: new records."""
     recursion = make_recursion(fitted_network(model), lags_of(model))
-    scaling, noise_std = fitted_network(model).scaling, fitted_network(model).noise_std[0]
+    fitted = fitted_network(model)
+    scaling, noise_std = fitted.scaling, fitted.noise_std[0]
     scale = noise_std * scaling.y_scale[0]
     deviation = np.zeros((1, len(network.theta)))
     free = scale * rng.standard_normal((len(thetas), len(y), 1))
@@ -499,6 +502,20 @@ def paths_of(model, network, thetas, u, y, n_init, rng):
     return function, free[:, :, 0].T
 
 
+def fitted_network(model):
+    return model._lagged.ensemble.members[0].fitted
+
+
+def lags_of(model):
+    return model._lagged.ensemble.members[0].lags
+
+
+def set_fitted(model, fitted):
+    """Let the model predict by another network."""
+    ensemble = Ensemble.single(fitted, lags_of(model))
+    model._lagged = model._lagged._replace(ensemble=ensemble)
+
+
 def regressors_of(model, u, y):
     from skbayesnn.sparse_bayes.records.lags import build_lag_matrix
 
@@ -508,8 +525,8 @@ def regressors_of(model, u, y):
 
 def gaussian_draws(model, covariance, u, y, n_draws):
     """Function, one step and free run from a Gaussian posterior, as the package."""
-    replace_fitted(model, covariance=covariance)
-    certain = fitted_network(model)
+    certain = fitted_network(model)._replace(covariance=covariance)
+    set_fitted(model, certain)
     Z = regressors_of(model, u, y)
     silent = certain._replace(noise_std=np.zeros(1))
     function = silent.draws(Z, n_draws, np.random.default_rng(0))[:, 0]
@@ -547,7 +564,7 @@ def compare_posteriors(seed, n_train, n_test=200, n_draws=1000):
     model = fit(system, u, y, **options)
     fitted, n_init = fitted_network(model), model.max_lag_
     network, noise = fitted.network, fitted.noise_std[0] ** 2
-    variance = parameter_variance(model._start.prior)
+    variance = parameter_variance(model._learned.start.prior)
     Z = regressors_of(model, u, y)
     data = OneStepData(fitted.inputs(Z), y[None, n_init:], np.ones(1))
     target = Posterior(network, data, variance, noise, fitted.covariance)
@@ -589,7 +606,9 @@ def compare_posteriors(seed, n_train, n_test=200, n_draws=1000):
     rows = {}
     for name, (function, free) in predictions.items():
         noise_std = (
-            fitted_network(own).noise_std if name == "diag, own fit" else fitted.noise_std
+            fitted_network(own).noise_std
+            if name == "diag, own fit"
+            else fitted.noise_std
         )
         rows[name] = judge(truth, y_test, n_init, function, free, noise_std[0], rng)
         reference = rows["mcmc"]

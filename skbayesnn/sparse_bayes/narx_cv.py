@@ -259,7 +259,9 @@ class SparseBayesNARXRegressorCV(
 
         tasks = [_Task(lag, s, seeds[0], None) for s in strengths for lag in lags]
         models = dict(zip(tasks, self._run(tasks, data), strict=True))
-        objective = np.array([_objective(model) for model in models.values()])
+        objective = np.array(
+            [objective_per_observation(model) for model in models.values()]
+        )
         objective = objective.reshape(len(strengths), len(lags))
         chosen = [lags[k] for k in objective.argmin(axis=1)]
 
@@ -303,7 +305,7 @@ class SparseBayesNARXRegressorCV(
     def _run(self, tasks, data):
         """Fitted models, or held-out errors for tasks with a fold, in their order."""
         shared = {name: getattr(self, name) for name in SHARED_BY_FITS}
-        jobs = (delayed(_fit_or_score)(task, shared, data) for task in tasks)
+        jobs = (delayed(fit_or_score)(task, shared, data) for task in tasks)
         results = []
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
         for task, result in zip(tasks, running, strict=True):
@@ -373,7 +375,7 @@ class SparseBayesNARXRegressorCV(
         set_attributes(self, attributes)
 
 
-def _fit_or_score(task, shared, data):
+def fit_or_score(task, shared, data):
     """A model of the whole record, or its error in a fold that its fit did not see."""
     held_out = data.folds == task.fold
     seen = np.where(held_out if data.y.ndim == 1 else held_out[:, None], np.nan, data.y)
@@ -398,7 +400,7 @@ def _fit_or_score(task, shared, data):
     return mean_squared_error(fitted.network, through(record, fitted.scaling, target))
 
 
-def _objective(model):
+def objective_per_observation(model):
     """The objective that a fit minimised, per observation."""
     return model._learned.objective / model._learned.n_observations
 
@@ -406,6 +408,8 @@ def _objective(model):
 def _report(task, result):
     what = f"lags {task.lag}, reg_lambda {task.reg_lambda:g}"
     if task.fold is None:
-        print(f"{what}: objective {_objective(result):.4g} per observation")
+        print(
+            f"{what}: objective {objective_per_observation(result):.4g} per observation"
+        )
     else:
         print(f"{what}, fold {task.fold + 1}: error {result:.4g}")

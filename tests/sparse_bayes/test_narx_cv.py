@@ -57,7 +57,7 @@ def quietly(model, *data, **arguments):
         return model.fit(*data, **arguments)
 
 
-def assert_same_committee(a, b):
+def assert_same_ensemble(a, b):
     for name, values in a.cv_results_.items():
         assert_array_equal(values, b.cv_results_[name])
     assert len(a.estimators_) == len(b.estimators_)
@@ -257,7 +257,7 @@ def test_bad_parameters(options, message):
 def test_a_strength_given_twice_counts_once():
     u, y = record(60)
     twice = quietly(estimator((2,), (30.0, 3.0, 30.0)), u, y)
-    assert_same_committee(twice, quietly(estimator((2,), (3.0, 30.0)), u, y))
+    assert_same_ensemble(twice, quietly(estimator((2,), (3.0, 30.0)), u, y))
 
 
 def test_constant_output():
@@ -268,10 +268,10 @@ def test_constant_output():
     assert_array_equal(model.cv_results_["test_error"], 0.0)
 
 
-# the committee
+# the ensemble
 
 
-def test_committee(fitted):
+def test_ensemble(fitted):
     u, y = tanks()
     kept = fitted.cv_results_["kept"]
     errors = fitted.cv_results_["test_error"].mean(axis=1)
@@ -317,11 +317,11 @@ def test_networks_are_shared_out_to_the_strengths(monkeypatch, n_estimators, n_m
 
 @pytest.fixture(params=[(2, 6), (6, 2)], ids=["short first", "long first"])
 def mixed(request, monkeypatch):
-    """A committee whose members look back 2 and 6 rows, fitted to gaps, too."""
+    """An ensemble whose members look back 2 and 6 rows, fitted to gaps, too."""
     lag_of = dict(zip((3.0, 30.0), request.param, strict=True))
     monkeypatch.setattr(
         _narx_cv,
-        "_objective",
+        "objective_per_observation",
         lambda model: abs(model.max_lag_ - lag_of[model.reg_lambda]),
     )
     monkeypatch.setattr(
@@ -383,7 +383,7 @@ def test_members_with_different_lags(mixed):
 
 @pytest.mark.parametrize("horizon", [1, 4, None])
 def test_score_with_different_lags(mixed, horizon):
-    """Rows that are known to the committee do not count."""
+    """Rows that are known to the ensemble do not count."""
     u, y = record(80, seed=1)
     mean = mixed.predict(u, y, horizon=horizon)
     expected = r2_score(y[6:], mean[6:])
@@ -435,7 +435,7 @@ def test_displays_with_different_lags(mixed):
 
 def diverge(monkeypatch, *strengths, n_starts=1):
     """Fits with these strengths pass for diverged, from some of their starts."""
-    fit_or_score = _narx_cv._fit_or_score
+    fit_or_score = _narx_cv.fit_or_score
 
     def marked(task, shared, data):
         result = fit_or_score(task, shared, data)
@@ -445,7 +445,7 @@ def diverge(monkeypatch, *strengths, n_starts=1):
                 mark_diverged(result)
         return result
 
-    monkeypatch.setattr(_narx_cv, "_fit_or_score", marked)
+    monkeypatch.setattr(_narx_cv, "fit_or_score", marked)
     monkeypatch.setattr(
         _narx_cv,
         "not_clearly_worse",
@@ -564,7 +564,7 @@ def test_data_frames(library):
     assert first.get_lagged_feature_names_out()[0] == "valve(t)"
     assert list(model.lag_relevance_)[0] == "valve(t)"
     plain = quietly(estimator((2,), (3.0,)), u, y)
-    assert_same_committee(model, plain)
+    assert_same_ensemble(model, plain)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(
             frame.rename({"valve": "pump"})
@@ -624,8 +624,8 @@ def test_reproducible_for_any_n_jobs(random_state):
         return quietly(model.set_params(random_state=seed), u, y)
 
     alone = search()
-    assert_same_committee(alone, search())
-    assert_same_committee(alone, search(n_jobs=2))
+    assert_same_ensemble(alone, search())
+    assert_same_ensemble(alone, search(n_jobs=2))
     other = quietly(estimator((1, 2), random_state=1, max_cycles=3), u, y)
     assert (
         np.abs(other.cv_results_["objective"] - alone.cv_results_["objective"]).max()

@@ -102,7 +102,7 @@ def run_restarts(problem, seeds, n_jobs=None, keep=False):
     Without ``keep``, or before the first result, Ctrl-C is raised.
     """
     runs = []
-    jobs = (delayed(_run)(problem, seed) for seed in seeds)
+    jobs = (delayed(run_start)(problem, seed) for seed in seeds)
     try:
         for run in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             runs.append(run)
@@ -118,7 +118,7 @@ def run_restarts(problem, seeds, n_jobs=None, keep=False):
     return runs, interrupted
 
 
-def _run(problem, seed):
+def run_start(problem, seed):
     """One restart: Algorithm 1 from random weights or from the previous fit."""
     rng = np.random.default_rng(seed)
     network, prior, noise = _start(problem, rng)
@@ -130,7 +130,7 @@ def _run(problem, seed):
                 if problem.start and _skippable(problem, number, network):
                     continue
                 if state is None:
-                    network = _within_range(network, stage.data)
+                    network = within_range(network, stage.data)
                 diverged = False
                 try:
                     for state, info in run_stage(
@@ -156,7 +156,7 @@ def _skippable(problem, number, network):
     return bool(np.isfinite(data.squared_errors(network)).all())
 
 
-def _within_range(network, data):
+def within_range(network, data):
     """The network, its weights halved until it can run through the data at all.
 
     Later stages that diverge leave the model of the one before; the first has none.
