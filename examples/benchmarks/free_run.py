@@ -270,14 +270,14 @@ def _stationary_state(n_rows, n_lags, n_hidden):
 
     tanks = fetch_cascaded_tanks()
     caught = {}
-    run = restarts._run
+    run = restarts.run_start
 
-    def catch(problem, seed, previous):
-        finished = run(problem, seed, previous)
+    def catch(problem, seed):
+        finished = run(problem, seed)
         caught["run"] = problem, finished.state
         return finished
 
-    restarts._run = catch
+    restarts.run_start = catch
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -292,7 +292,7 @@ def _stationary_state(n_rows, n_lags, n_hidden):
                 random_state=0,
             ).fit(tanks.data[: n_rows + n_lags], tanks.target[: n_rows + n_lags])
     finally:
-        restarts._run = run
+        restarts.run_start = run
     return caught["run"]
 
 

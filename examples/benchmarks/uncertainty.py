@@ -31,6 +31,7 @@ from scipy.stats import norm
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn._numba import kernel
 from skbayesnn.datasets import fetch_cascaded_tanks
+from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import (
     crps_gaussian,
     crps_samples,
@@ -234,7 +235,7 @@ def coverage_on_new_record(system, model, u, y):
     drawn = model.sample_y(u, y, n_samples=N_DRAWS)
     shares["one_step_draws"] = coverage_of_draws(y, drawn, n_init)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # diverged: not covered
+        warnings.simplefilter("ignore", DivergenceWarning)  # diverged: not covered
         mean_free, std_free = model.predict(u, y_init=y[:n_init], return_std=True)
         drawn = model.sample_y(u, y_init=y[:n_init], n_samples=N_DRAWS)
     shares["free_run"] = coverage_of_normal(y, mean_free, std_free, n_init)
@@ -446,7 +447,7 @@ def linear_check():
     """
     system = make_system("linear", 0)
     u, y = system.record(60)
-    model = fit_with_known_prior(system, u, y)._model
+    model = fitted_network(fit_with_known_prior(system, u, y))
     Z = system.regressors(u[:, 0], y)
     data = OneStepData(np.ascontiguousarray(Z.T), y[None, -len(Z) :], np.ones(1))
     variance = np.full(len(model.network.theta), system.prior_std**2)
@@ -529,9 +530,9 @@ def gaussian_draws(model, covariance, u, y, n_draws):
     set_fitted(model, certain)
     Z = regressors_of(model, u, y)
     silent = certain._replace(noise_std=np.zeros(1))
-    function = silent.draws(Z, n_draws, np.random.default_rng(0))[:, 0]
+    function = posterior.draws(silent, Z, n_draws, np.random.default_rng(0))[:, 0]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("ignore", DivergenceWarning)
         free = model.sample_y(u, y_init=y[: model.max_lag_], n_samples=n_draws)
     return function, free
 
@@ -670,7 +671,7 @@ def evaluate_tanks(model, test, n_init):
     row = {}
     for kind, start in (("one_step", {"y": y}), ("free_run", {"y_init": y[:n_init]})):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.simplefilter("ignore", DivergenceWarning)
             mean, std = model.predict(u, **start, return_std=True)
             drawn = model.sample_y(u, **start, n_samples=N_DRAWS)
         alive = ~np.isnan(drawn[n_init:]).any(axis=0)

@@ -31,6 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import fetch_cascaded_tanks
+from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import crps_gaussian, interval_coverage, simulation_rmse
 
 LAGS = 19
@@ -93,7 +94,7 @@ def model_of(parameters, seed):
 def quietly(call, *arguments, **keywords):
     with warnings.catch_warnings():
         # the figures say whether a run diverged; the number of cycles is recorded
-        warnings.filterwarnings("ignore", "[0-9]+ predicted rows", RuntimeWarning)
+        warnings.simplefilter("ignore", DivergenceWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         return call(*arguments, **keywords)
 

@@ -13,7 +13,7 @@ from .._random import draw_seed
 from .._warnings import warn_caller
 from ..exceptions import DivergenceWarning
 from .prediction import ensemble as ensembles
-from .prediction.ensemble import Ensemble
+from .prediction.ensemble import Ensemble, LaggedNetwork
 from .prediction.streaming import (
     StreamingPredictor,
     check_state,
@@ -22,7 +22,7 @@ from .prediction.streaming import (
     state_shapes,
 )
 from .records.lags import complete_rows
-from .records.layout import Record, outputs_before
+from .records.layout import Record, outputs_before, typical_step
 from .scaling import DIVERGENCE_LIMIT
 
 
@@ -39,6 +39,22 @@ class LaggedModel(NamedTuple):
     y_mean: np.ndarray
     step_variance: np.ndarray
     single_output: bool
+
+
+def make_lagged_model(networks, weights, record, seen, single_output):
+    """The model of learned networks, and what it keeps of its training record.
+
+    ``seen`` is the part of the record to which the networks were fitted.
+    """
+    U, Y, lags, starts = record
+    members = tuple(LaggedNetwork(network.fitted, lags) for network in networks)
+    return LaggedModel(
+        ensemble=Ensemble(members, weights),
+        u_mean=np.nanmean(U, axis=0) if U.shape[1] else np.zeros(0),
+        y_mean=np.nanmean(Y, axis=0),
+        step_variance=typical_step(seen.Y, starts),
+        single_output=single_output,
+    )
 
 
 class Query(NamedTuple):

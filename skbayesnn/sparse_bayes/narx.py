@@ -11,13 +11,18 @@ from .._random import draw_seed
 from .._sklearn import fit_context
 from .attributes import copy_input_attributes, network_attributes, set_attributes
 from .lagged import (
-    LaggedModel,
     LaggedPredictorMixin,
     check_training_record,
     input_names,
+    make_lagged_model,
     output_names,
 )
-from .learning import lagged_problem
+from .learning.lagged_problem import (
+    for_free_runs,
+    part_to_fit,
+    windows,
+    with_ranking,
+)
 from .learning.problem import pose
 from .learning.restarts import learn
 from .learning.result import Fit
@@ -29,9 +34,9 @@ from .parameters import (
     learning_options,
     resolve_auto,
 )
-from .prediction.ensemble import Ensemble, LaggedNetwork
+from .prediction.ensemble import Ensemble
 from .records.lags import lagged_names, make_lags
-from .records.layout import Record, check_horizons, typical_step
+from .records.layout import Record, check_horizons
 
 
 @shared_parameters(TEXTS)
@@ -267,22 +272,17 @@ class SparseBayesNARXRegressor(
         parameters = resolve_auto(self)
         U, Y, single_output = check_training_record(self, X, y)
         record = _make_record(parameters, U, Y, sessions)
-        start = self._resume_from(record.lags)
-        seen = record
-        if parameters["selection"] == "validation":
-            seen = lagged_problem.without_held_out(record, self.validation_fraction)
-        regressors, outputs = lagged_problem.windows(seen)
+        selection = parameters["selection"]
+        seen = part_to_fit(record, selection, self.validation_fraction)
+        regressors, outputs = windows(seen)
         options = learning_options(parameters, Y.shape[1])
+        start = self._resume_from(record.lags)
         problem = pose(options, regressors, outputs, start)
         if self.focus == "simulation":
             horizons = check_horizons(self.horizon_schedule)
             estimate = self.initial_conditions == "estimated"
-            problem = lagged_problem.for_free_runs(
-                problem, record, seen, horizons, estimate
-            )
-        problem = lagged_problem.with_ranking(
-            problem, parameters["selection"], record, seen
-        )
+            problem = for_free_runs(problem, record, seen, horizons, estimate)
+        problem = with_ranking(problem, selection, record, seen)
         fit = learn(
             problem,
             draw_seed(self.random_state),
@@ -298,16 +298,7 @@ class SparseBayesNARXRegressor(
             record,
             self.validation_fraction,
         )
-        model = LaggedModel(
-            ensemble=Ensemble(
-                tuple(LaggedNetwork(n.fitted, record.lags) for n in fit.networks),
-                weights,
-            ),
-            u_mean=np.nanmean(U, axis=0) if U.shape[1] else np.zeros(0),
-            y_mean=np.nanmean(Y, axis=0),
-            step_variance=typical_step(seen.Y, record.starts),
-            single_output=single_output,
-        )
+        model = make_lagged_model(fit.networks, weights, record, seen, single_output)
         self._store(fit, model, regressors)
         if fit.interrupted:
             raise FitInterrupted

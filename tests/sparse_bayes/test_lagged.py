@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes.records.layout import (
     outputs_before,
@@ -195,7 +196,7 @@ def test_members_that_diverge_on_new_data(ensemble):
     u, y, _ = output_error(100, seed=3)
     model = pickle.loads(pickle.dumps(ensemble))
     destabilise(model, 1)
-    with pytest.warns(RuntimeWarning, match="diverged"):
+    with pytest.warns(DivergenceWarning, match="diverged"):
         lost = np.isnan(model.estimators_[1].predict(u, y_init=y[:2]))
     assert lost.any()
     # two of three go on, without a warning
@@ -205,7 +206,7 @@ def test_members_that_diverge_on_new_data(ensemble):
     assert np.isfinite(std).all()
     assert rms(mean - y) < 0.5 * y.std()
     destabilise(model, 0)
-    with pytest.warns(RuntimeWarning, match="predicted rows diverged"):
+    with pytest.warns(DivergenceWarning, match="predicted rows diverged"):
         mean, std = model.predict(u, y_init=y[:2], return_std=True)
     assert np.isnan(mean[-1]) and np.isnan(std[-1])
     assert_array_equal(mean[:2], y[:2])
@@ -267,7 +268,7 @@ def test_large_outputs_without_scaling_do_not_count_as_diverged(focus):
     assert np.abs(simulated - y).max() < 1.0
     far = u.copy()
     far[100] = 1e9
-    with pytest.warns(RuntimeWarning, match="diverged"):
+    with pytest.warns(DivergenceWarning, match="diverged"):
         assert np.isnan(model.predict(far, y_init=y[:1])[-1])
 
 

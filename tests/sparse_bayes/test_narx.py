@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
+from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import one_step_scorer, simulation_rmse, simulation_scorer
 from skbayesnn.sparse_bayes.prediction import posterior
 
@@ -254,12 +255,12 @@ def test_divergence_is_a_warning_and_nan():
     y += 1e-9 * rng.normal(size=60)
     model = SparseBayesNARXRegressor(output_lags=1, hidden_layer_sizes=())
     model.fit(None, y)
-    with pytest.warns(RuntimeWarning, match="70 predicted rows diverged|diverged"):
+    with pytest.warns(DivergenceWarning, match="70 predicted rows diverged|diverged"):
         free = model.predict(np.empty((200, 0)), y_init=y[:1])
     first = np.flatnonzero(np.isnan(free))[0]
     assert np.isfinite(free[:first]).all() and np.isnan(free[first:]).all()
     assert np.abs(free[:first] - y.mean()).max() <= 100 * y.std()
-    with pytest.warns(RuntimeWarning, match="diverged"):
+    with pytest.warns(DivergenceWarning, match="diverged"):
         free, std = model.predict(np.empty((200, 0)), y_init=y[:1], return_std=True)
     assert_array_equal(np.isnan(std), np.isnan(free))
 

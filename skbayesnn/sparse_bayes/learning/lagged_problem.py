@@ -8,8 +8,10 @@ from ..records.layout import simulation_stages, typical_step
 from .selection import free_runs_through, held_out_rows, steps_through
 
 
-def without_held_out(record, fraction):
-    """The record with the outputs of its validation stretches missing."""
+def part_to_fit(record, selection, fraction):
+    """The record, for "validation" without the outputs at the end of each session."""
+    if selection != "validation":
+        return record
     Y = record.Y.copy()
     Y[held_out_rows(record.starts, fraction)] = np.nan
     checks.check_any_value(Y, "y without its validation stretch")

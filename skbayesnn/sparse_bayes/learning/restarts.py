@@ -119,7 +119,10 @@ def run_restarts(problem, seeds, n_jobs=None, keep=False):
 
 
 def run_start(problem, seed):
-    """One restart: Algorithm 1 from random weights or from the previous fit."""
+    """One restart: Algorithm 1 from random weights or from the previous fit.
+
+    Ctrl-C after the first finished cycle ends it, and is noted.
+    """
     rng = np.random.default_rng(seed)
     network, prior, noise = _start(problem, rng)
     history, state = [], None
@@ -132,10 +135,9 @@ def run_start(problem, seed):
                 if state is None:
                     network = within_range(network, stage.data)
                 diverged = False
+                cycles = run_stage(problem, number, network, prior, noise, rng)
                 try:
-                    for state, info in run_stage(
-                        problem, number, network, prior, noise, rng
-                    ):
+                    for state, info in cycles:
                         history.append(Cycle(info, stage.horizon, stage.data.counts))
                         network, prior, noise = state.network, state.prior, state.noise
                 except FloatingPointError:

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.sparse_bayes.learning import restarts
 from skbayesnn.sparse_bayes.network import init_network
 from skbayesnn.sparse_bayes.records.one_step import OneStepData
@@ -63,7 +64,7 @@ def test_a_free_run_that_cannot_even_start():
         wild = pickle.loads(pickle.dumps(model))
         replace_fitted(wild, network=network)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.simplefilter("ignore", DivergenceWarning)
             n_wild += np.isnan(wild.predict(u, y_init=y[:8])).any()
     assert n_wild
 
