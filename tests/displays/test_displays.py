@@ -282,7 +282,7 @@ def test_sparsity_of_a_fit(double):
     assert display.unit_names == ["inputs", "hidden 1", "hidden 2"]
     np.testing.assert_array_equal(display.units_total, [10, 4, 3])
     assert display.units_kept[0] == np.count_nonzero(double.feature_relevance_)
-    assert display.units_kept[1:].sum() == double.history_["n_active_neurons"][-1]
+    assert display.units_kept[1:].sum() == double.history_["n_active_units"][-1]
     coefs = [*double.coefs_, double.skip_coef_]
     for magnitude, coef in zip(display.magnitudes, coefs, strict=True):
         np.testing.assert_array_equal(magnitude, np.abs(coef))

@@ -76,7 +76,7 @@ def simple():
 
 def new_record(model, seed=1):
     u, y = record(model.n_features_in_, model.n_outputs_, 60, seed)
-    return u, y[:, 0] if model._single_output else y
+    return u, y[:, 0] if model._lagged.single_output else y
 
 
 def test_pieces_are_the_whole(model):
@@ -124,7 +124,7 @@ def test_stream_is_predict(model):
     whole = model.predict(u[N_BEFORE:], **before)
     stream = model.stream(**before)
     stepped = [stream.step(row) for row in u[N_BEFORE:30]]
-    assert type(stepped[0]) is (float if model._single_output else np.ndarray)
+    assert type(stepped[0]) is (float if model._lagged.single_output else np.ndarray)
     state = stream.state
     rest = stream.run(u[30:])
     together = np.concatenate([stepped, rest])
@@ -173,7 +173,7 @@ def test_kinds_of_inputs(simple):
     autoregression = fit(**MODELS["autoregression"]).stream()
     assert np.isfinite(autoregression.step())
     column = fit()
-    column._single_output = False
+    column._lagged = column._lagged._replace(single_output=False)
     assert column.stream().step(1.0).shape == (1,)
 
 

@@ -399,7 +399,7 @@ def test_posterior_of_a_linear_system_is_that_of_bayes_rule(benchmark, seed):
     """With the prior and the noise known, mean and covariance in closed form."""
     system = benchmark.make_system("linear", seed)
     u, y = system.record(80)
-    model = benchmark.fit_with_known_prior(system, u, y)._model
+    model = fitted_network(benchmark.fit_with_known_prior(system, u, y))
     Z = system.regressors(u[:, 0], y)
     A, noise = np.column_stack([Z, np.ones(len(Z))]), system.noise_std**2
     precision = A.T @ A / noise + np.eye(A.shape[1]) / system.prior_std**2
