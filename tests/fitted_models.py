@@ -1,5 +1,7 @@
 """Access of tests to the values that fitted sparse Bayesian estimators hold."""
 
+import copy
+
 
 def ensemble_of(model):
     """The networks of a lagged model, and their weights."""
@@ -38,6 +40,14 @@ def set_weights(model, weights):
     """Give the members of an ensemble other weights; in place."""
     model.estimator_weights_ = weights
     set_ensemble(model, ensemble_of(model)._replace(weights=weights))
+
+
+def make_ensemble(model, others, weights):
+    """Let a lagged model predict together with others; in place."""
+    models = [copy.copy(model), *others]
+    members = tuple(ensemble_of(one).members[0] for one in models)
+    set_ensemble(model, ensemble_of(model)._replace(members=members, weights=weights))
+    model.estimators_, model.estimator_weights_ = models, weights
 
 
 def set_ensemble(model, ensemble):

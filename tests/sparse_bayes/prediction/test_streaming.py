@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from fitted_models import make_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -54,11 +55,10 @@ def fit(n_inputs=1, n_outputs=1, **parameters):
 
 
 def with_members_of_other_lags():
-    """A committee as a search over lags forms it."""
+    """An ensemble as a search over lags forms it."""
     model = fit(input_lags=2, output_lags=[1, 4])
     others = [fit(input_lags=0, output_lags=1), fit(output_lags=3)]
-    model.estimators_ = [copy.copy(model), *others]
-    model.estimator_weights_ = np.array([0.4, 0.35, 0.25])
+    make_ensemble(model, others, np.array([0.4, 0.35, 0.25]))
     return model
 
 
