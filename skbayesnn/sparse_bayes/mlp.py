@@ -33,13 +33,7 @@ class SparseBayesMLPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     hidden_layer_sizes : int or array-like of int, default=(20,)
         Units in each hidden layer before pruning. ``()`` is a linear model.
     {{activation}}
-    groups : {"element", "row", "column", "layer"} or sequence of these, \
-            default=("row", "column")
-        Which weights share a prior variance (Table 1 of [1]_): each has its own
-        ("element", called shape-wise in the paper), all that leave a unit ("row":
-        prunes inputs and units), all that enter a unit ("column": prunes units), or
-        all of a layer ("layer"). With several, a weight's prior is the product of its
-        groups' priors.
+    {{groups}}
     reg_lambda : float or array-like of shape (n_layers,), default=1.0
         Strength of the prior in (15), not negative; one number per weight layer is
         allowed. It acts as a temperature: the likelihood is raised to the power

@@ -29,6 +29,15 @@ PARAMETERS = {
         activation : {"tanh", "relu", "logistic"}, default="tanh"
             Activation of the hidden units. The output is linear.
         """,
+    "groups": r"""
+        groups : {"element", "row", "column", "layer"} or sequence of these, \
+                default=("row", "column")
+            Which weights share a prior variance (Table 1 of [1]_): each has its own
+            ("element", called shape-wise in the paper), all that leave a unit ("row":
+            prunes inputs and units), all that enter a unit ("column": prunes units),
+            or all of a layer ("layer"). With several, a weight's prior is the product
+            of its groups' priors.
+        """,
     "lagged_groups": r"""
         groups : "auto", {"element", "row", "column", "layer"} or sequence of these, \
                 default="auto"

@@ -175,10 +175,10 @@ def check_hidden_layer_sizes(hidden_layer_sizes):
 def check_groups(groups):
     """A tuple of distinct group kinds."""
     kinds = (groups,) if isinstance(groups, str) else tuple(groups)
-    unknown = [kind for kind in kinds if kind not in GROUPS]
+    unknown = [kind for kind in kinds if kind not in tuple(GROUPS)]
     if unknown or not kinds or len(set(kinds)) < len(kinds):
         raise ValueError(
-            f"groups must be one of {GROUPS} or a sequence of distinct ones; "
+            f"groups must be one of {tuple(GROUPS)} or a sequence of distinct ones; "
             f"got {groups!r}."
         )
     return kinds

@@ -97,7 +97,7 @@ class Info(NamedTuple):
     objective_start, objective : (10) with the curvature of this cycle, before the
         weight fit and after the update of the variances
     objective_pruned : after pruning, with the curvature of what is left
-    squared_errors : (n_outputs,), not weighted
+    squared_errors : (n_outputs,), without any weights
     """
 
     objective_start: float
@@ -163,7 +163,7 @@ def step(settings, state, rng):
         objective_start=start,
         objective=updated,
         objective_pruned=state.objective,
-        squared_errors=state.data.squared_errors(state.network),
+        squared_errors=_squared_errors(state),
         noise=state.noise,
         n_weights=_count_weights(state),
         n_units=int(state.network.sizes[1:-1].sum()),
@@ -184,6 +184,10 @@ def _weight_observations(settings, state):
 def _residuals(state):
     """A function for the residuals in units in which their variance is the noise."""
     return lambda: state.data.residuals(state.network)
+
+
+def _squared_errors(state):
+    return state.data.with_observation_weights(None).squared_errors(state.network)
 
 
 def _count_idle_cycles(settings, state, pruned):
