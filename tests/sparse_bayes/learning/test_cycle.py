@@ -79,7 +79,7 @@ def random_data(network, n_samples=50, seed=0, weighted=True):
 
 def outputs(network, XT):
     used = np.ascontiguousarray(XT[network.units[0]])
-    return mlp.forward(network.theta, network.sizes, network.activation, used)
+    return mlp.forward(network.layers, used)
 
 
 def reference(network):
@@ -445,7 +445,7 @@ def test_select_inputs():
     assert selected.YT is data.YT
     assert_allclose(
         outputs(pruned, data.XT),
-        mlp.forward(pruned.theta, pruned.sizes, pruned.activation, selected.XT),
+        mlp.forward(pruned.layers, selected.XT),
     )
 
 
