@@ -55,7 +55,7 @@ def random_data(network, n_samples=50, seed=0, weighted=True):
 
 def outputs(network, XT):
     used = np.ascontiguousarray(XT[network.units[0]])
-    return mlp.forward(network.theta, network.sizes, network.activation, used)
+    return mlp.forward(network.layers, used)
 
 
 def reference(network):

@@ -40,7 +40,7 @@ from skbayesnn.metrics import (
 )
 from skbayesnn.sparse_bayes.fitted import FittedNetwork
 from skbayesnn.sparse_bayes.kernels import layers as mlp
-from skbayesnn.sparse_bayes.kernels import sampled_runs as draw_kernels
+from skbayesnn.sparse_bayes.kernels.sampled_runs import draw_paths
 from skbayesnn.sparse_bayes.learning.curvature import (
     Diagonal,
     Full,
@@ -56,9 +56,9 @@ from skbayesnn.sparse_bayes.learning.weights import (
     fit_weights,
 )
 from skbayesnn.sparse_bayes.network import init_network
-from skbayesnn.sparse_bayes.prediction import posterior
-from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
-from skbayesnn.sparse_bayes.prediction.forecast import make_recursion
+from skbayesnn.sparse_bayes.prediction import posterior, runs
+from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble, LaggedNetwork
+from skbayesnn.sparse_bayes.records.layout import Record
 from skbayesnn.sparse_bayes.records.one_step import OneStepData
 from skbayesnn.sparse_bayes.scaling import Scaling
 
@@ -126,8 +126,7 @@ class System:
 
     def function(self, Z):
         network = self.network
-        arguments = (network.theta, network.sizes, network.activation)
-        return mlp.forward(*arguments, np.ascontiguousarray(Z.T))[0]
+        return mlp.forward(network.layers, np.ascontiguousarray(Z.T))[0]
 
     def regressors(self, u, y):
         """Of every row from the longest lag on."""
@@ -328,9 +327,8 @@ def part_prior(arguments):
 @kernel
 def minus_log_density(theta, sizes, activation, XT, YT, noise, variance):
     """Up to a constant, with its gradient by the weights."""
-    loss, gradient = mlp.loss_gradient(
-        theta, sizes, activation, np.ones(len(YT)), XT, YT
-    )
+    layers = mlp.Layers(theta, sizes, activation, False)
+    loss, gradient = mlp.loss_gradient(layers, np.ones((len(YT), 1)), XT, YT)
     value = loss / noise
     for p in range(len(theta)):
         value += 0.5 * theta[p] * theta[p] / variance[p]
@@ -475,30 +473,23 @@ def linear_check():
 
 def paths_of(model, network, thetas, u, y, n_init, rng):
     """One step and free run of the network with each of the weights: new records."""
-    recursion = make_recursion(fitted_network(model), lags_of(model))
-    fitted = fitted_network(model)
+    fitted, lags = fitted_network(model), lags_of(model)
     scaling, noise_std = fitted.scaling, fitted.noise_std[0]
-    scale = noise_std * scaling.y_scale[0]
+    starts = np.array([0, len(y)])
+    rows = runs.free_runs(starts, n_init)
+    record = Record(u, y[:, None], lags, starts)
+    run = runs.laid_out(LaggedNetwork(fitted, lags), record, rows)
     deviation = np.zeros((1, len(network.theta)))
-    free = scale * rng.standard_normal((len(thetas), len(y), 1))
-    free[:, :n_init, 0] = y[:n_init]
+    free = np.tile(y[:, None], (len(thetas), 1, 1))
+    noise = noise_std * rng.standard_normal((len(thetas), len(y), 1))
     one_step = np.empty((len(thetas), len(y) - n_init))
-    XT = posterior.inputs(fitted_network(model), regressors_of(model, u, y))
-    code = network.activation
+    XT = posterior.inputs(fitted, regressors_of(model, u, y))
     for k, theta in enumerate(thetas):
-        one_step[k] = mlp.forward(theta, network.sizes, code, XT)[0]
-        draw_kernels.simulate_draws(
-            theta,
-            deviation,
-            network.sizes,
-            code,
-            recursion,
-            False,
-            u,
-            free[k : k + 1],
-            n_init,
-            len(y),
-        )
+        layers = network._replace(theta=theta).layers
+        one_step[k] = mlp.forward(layers, XT)[0]
+        path = noise[k : k + 1, rows.rows].copy()
+        draw_paths(layers, run, deviation, path)
+        free[k, rows.rows] = path[0] * scaling.y_scale + scaling.y_offset
     function = one_step.T * scaling.y_scale[0] + scaling.y_offset[0]
     return function, free[:, :, 0].T
 
@@ -567,13 +558,13 @@ def compare_posteriors(seed, n_train, n_test=200, n_draws=1000):
     network, noise = fitted.network, fitted.noise_std[0] ** 2
     variance = parameter_variance(model._learned.start.prior)
     Z = regressors_of(model, u, y)
-    data = OneStepData(fitted.inputs(Z), y[None, n_init:], np.ones(1))
+    data = OneStepData(posterior.inputs(fitted, Z), y[None, n_init:], np.ones(1))
     target = Posterior(network, data, variance, noise, fitted.covariance)
     weights, acceptance = sample_posterior(target, seed)
     quantities = np.array(
         [
             [
-                mlp.forward(w, network.sizes, network.activation, data.XT[:, ::5])[0]
+                mlp.forward(network._replace(theta=w).layers, data.XT[:, ::5])[0]
                 for w in path
             ]
             for path in weights

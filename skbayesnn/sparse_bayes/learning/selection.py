@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import nnls
 
-from ..kernels.trajectory import run_path
+from ..kernels.recursion import run_path
 from ..records.lags import build_lag_matrix, complete_rows
 from ..records.layout import free_run_data
 from .problem import scaled_data
@@ -104,15 +104,13 @@ def stacking_weights(networks, scaling, record, held_out):
 
     They are equal where no run reaches a held-out row.
     """
-    paths, targets = [np.empty((len(networks), 0))], []
-    for start, stop in _gap_free_stretches(record):
-        data = _free_runs(record, scaling, record.Y, [slice(start, stop)])
-        runs = np.array([_path(network, data) for network in networks])
-        scored = held_out[start:stop][record.lags.max_lag :]
-        scored = scored & np.isfinite(runs).any(axis=(0, 2))
-        paths.append(runs[:, scored].reshape(len(networks), -1))
-        targets.append(data.Y[scored].ravel())
-    paths, target = np.concatenate(paths, axis=1), np.concatenate(targets)
+    pieces = [slice(start, stop) for start, stop in _gap_free_stretches(record)]
+    data = _free_runs(record, scaling, record.Y, pieces)
+    runs = np.array([_path(network, data) for network in networks])
+    before = record.lags.max_lag
+    scored = np.concatenate([held_out[rows][before:] for rows in pieces])
+    scored &= np.isfinite(runs).any(axis=(0, 2))
+    paths, target = runs[:, scored].reshape(len(networks), -1), data.Y[scored].ravel()
     matrix = np.where(np.isfinite(paths), paths, FAR_OFF).T
     # a heavy row asks the weights to sum to one
     heavy = 1e3 * np.sqrt(len(target))
@@ -124,12 +122,10 @@ def stacking_weights(networks, scaling, record, held_out):
 
 
 def _path(network, data):
-    """Scaled outputs of a free run, NaN from the row on in which it diverges."""
+    """Scaled outputs of free runs, NaN from the row on in which one diverges."""
     data = data.select_inputs(network.units[0])
-    path = np.full(data.Y.shape, np.nan)
-    records = data.feedback, data.X, data.origin, data.given
-    run_path(network.theta, network.sizes, network.activation, *records, path)
-    path[np.isnan(path).any(axis=1)] = np.nan
+    path = data.initial.copy()
+    run_path(network.layers, data.run, path)
     return path
 
 

@@ -20,15 +20,11 @@ def inputs(fitted, X):
 
 def mean(fitted, X):
     """Predictions (n_samples, n_outputs) in the user's units."""
-    return _rescale(fitted, _forward(fitted, fitted.network.theta, inputs(fitted, X)))
+    return _rescale(fitted, layers.forward(fitted.network.layers, inputs(fitted, X)))
 
 
 def _rescale(fitted, out):
     return (out * fitted.scaling.y_scale[:, None]).T + fitted.scaling.y_offset
-
-
-def _forward(fitted, theta, XT):
-    return layers.forward(theta, fitted.network.sizes, fitted.network.activation, XT)
 
 
 def std(fitted, X):
@@ -51,13 +47,7 @@ def _linearized(fitted, X):
     for start in range(0, len(X), block):
         rows = slice(start, start + block)
         out, JT = layers.jacobian(
-            network.theta,
-            network.sizes,
-            network.activation,
-            column,
-            n_kept,
-            weights,
-            inputs(fitted, X[rows]),
+            network.layers, column, n_kept, weights, inputs(fitted, X[rows])
         )
         yield rows, out, JT
 
@@ -116,8 +106,7 @@ def _input_derivatives(network, XT):
     block = max(1, BLOCK_BYTES // (8 * max(1, n_in + n_units) * n_out))
     for start in range(0, XT.shape[1], block):
         part = np.ascontiguousarray(XT[:, start : start + block])
-        arguments = network.theta, network.sizes, network.activation
-        _, by_sums = layers.jacobian(*arguments, column, n_units, ones, part)
+        _, by_sums = layers.jacobian(network.layers, column, n_units, ones, part)
         yield np.tensordot(weights, by_sums, 1) + direct[:, :, None]
 
 

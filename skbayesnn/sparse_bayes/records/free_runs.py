@@ -4,13 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import trajectory
+from ..kernels import recursion
 from . import residuals
 from .residuals import root_weights
-
-
-def _arguments(network):
-    return network.theta, network.sizes, network.activation
 
 
 class FreeRunData(NamedTuple):
@@ -29,7 +25,7 @@ class FreeRunData(NamedTuple):
 
     X: np.ndarray
     Y: np.ndarray
-    feedback: trajectory.Feedback
+    feedback: recursion.Feedback
     origin: np.ndarray
     given: np.ndarray
     initial: np.ndarray
@@ -60,15 +56,17 @@ class FreeRunData(NamedTuple):
         X = np.ascontiguousarray(self.X[:, places])
         return self._replace(X=X, feedback=feedback)
 
-    def _records(self):
-        return self.feedback, self.X, self.origin, self.given
+    @property
+    def run(self):
+        """The records as the kernels take them."""
+        return recursion.FreeRun(self.feedback, self.X, self.origin, self.given)
 
     def path(self, network):
         """Outputs of the free run (n_rows, n_outputs), or None if it diverged."""
         path = self.initial.copy()
-        if trajectory.run_path(*_arguments(network), *self._records(), path):
-            return path
-        return None
+        if recursion.run_path(network.layers, self.run, path).any():
+            return None
+        return path
 
     def with_observation_weights(self, observation_weights):
         return self._replace(observation_weights=observation_weights)
@@ -107,9 +105,7 @@ class FreeRunData(NamedTuple):
         residual = self._errors(path) * root
         loss = 0.5 * float(np.sum(residual * residual))
         adjoint = residual * root
-        gradient = trajectory.path_gradient(
-            *_arguments(network), *self._records(), path, adjoint
-        )
+        gradient = recursion.path_gradient(network.layers, self.run, path, adjoint)
         return loss, gradient
 
     def ggn_diag(self, network):
@@ -132,39 +128,22 @@ class FreeRunData(NamedTuple):
                 yield residual[measured], S[measured.ravel(), :n_kept].T
 
     def sensitivities(self, network, in_one):
-        """Blocks of rows: their indices, residuals, and derivatives of the path.
+        """Blocks of rows: their indices, errors, and derivatives of the path.
 
         The derivatives (m * n_outputs, n_kept + n_unknown) are a view of memory that
         the next block overwrites.
         """
         kept = np.flatnonzero(network.keep)
         n_rows, n_outputs = self.Y.shape
-        n_columns = len(kept) + int(self.unknown.max(initial=-1)) + 1
-        memory = int(self.feedback.lag.max(initial=0))
         block = n_rows
         if not in_one:
+            n_columns = len(kept) + int(self.unknown.max(initial=-1)) + 1
             block = residuals.BLOCK_BYTES // (8 * max(1, n_columns) * n_outputs)
-            block = min(n_rows, max(64, memory, block))
-        S = np.zeros(((memory + block) * n_outputs, n_columns))
-        head = memory * n_outputs
         path = self.initial.copy()
-        for start in range(0, n_rows, block):
-            stop = min(start + block, n_rows)
-            view = S[: head + (stop - start) * n_outputs]
-            finite = trajectory.run_sensitivities(
-                *_arguments(network),
-                kept,
-                *self._records(),
-                self.unknown,
-                path,
-                view,
-                start,
-                stop,
-            )
+        for rows, S, _, diverged in recursion.sensitivity_blocks(
+            network.layers, self.run, kept, self.unknown, path, block
+        ):
             # a path may stay finite where its derivatives do not
-            if not (finite and np.isfinite(view[head:].sum())):
+            if diverged.any() or not np.isfinite(S.sum()):
                 raise FloatingPointError("the free run diverged")
-            rows = np.arange(start, stop)
-            residual = path[start:stop] - self.Y[start:stop]
-            yield rows, residual, view[head:]
-            S[:head] = view[len(view) - head :]
+            yield np.arange(rows.start, rows.stop), path[rows] - self.Y[rows], S

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.trajectory import Feedback
+from ..kernels.recursion import Feedback, FreeRun
 from .free_runs import FreeRunData
 from .initial_outputs import estimate_initial
 from .lags import Lags, build_lag_matrix
@@ -99,23 +99,22 @@ def free_run_data(U, Y, lags, starts, scaling, weights):
     """Records as `FreeRunData` over their longest gap-free stretches.
 
     A stretch starts where a complete window of measured outputs precedes it, and ends
-    where an input is missing. Outputs may be missing within: the run goes on through
-    them, and no error counts there.
+    where an input is missing. Outputs may be missing within: the run continues
+    through them, and no error counts there.
     """
     session = np.repeat(starts[:-1], np.diff(starts))
     can_start = _complete_windows(Y, lags, session)
     has_inputs = _inputs_known(U, lags, session)
     rows, origin = _stretches(can_start, has_inputs, starts, lags.max_lag)
-    X = build_lag_matrix(U, Y, lags, rows)
-    X -= scaling.x_offset
-    X /= scaling.x_scale
+    every = np.arange(len(lags.lag))
+    run = lay_out(Record(U, Y, lags, starts), lags, scaling, every, rows, origin)
     shape = (len(rows), Y.shape[1])
     data = FreeRunData(
-        X=X,
+        X=run.X,
         Y=(Y[rows] - scaling.y_offset) / scaling.y_scale,
-        feedback=_feedback(lags, scaling),
+        feedback=run.feedback,
         origin=origin,
-        given=np.zeros(len(rows), dtype=bool),
+        given=run.given,
         initial=np.zeros(shape),
         unknown=np.full(shape, -1, dtype=np.int64),
         weights=weights,
@@ -158,7 +157,33 @@ def _stretches(can_start, has_inputs, starts, max_lag):
     return np.array(rows, dtype=np.int64), np.array(origin, dtype=np.int64)
 
 
-def _feedback(lags, scaling):
+def lay_out(record, lags, scaling, used, rows, origin):
+    """Runs through a record in the layout of the kernels.
+
+    Parameters
+    ----------
+    record : Record
+        Holds the rows that lags reach from ``rows``.
+    used : (n_used,) int
+        The regressors that the network still reads.
+    rows : (n,) int
+        Rows of the record, run after run.
+    origin : (n,) int
+        Place among ``rows`` of the first row of the run of each.
+    """
+    lags = lags._replace(signal=lags.signal[used], lag=lags.lag[used])
+    scaling = scaling._replace(
+        x_offset=scaling.x_offset[used], x_scale=scaling.x_scale[used]
+    )
+    X = build_lag_matrix(record.U, record.Y, lags, rows)
+    X -= scaling.x_offset
+    X /= scaling.x_scale
+    given = np.zeros(len(rows), dtype=bool)
+    return FreeRun(make_feedback(lags, scaling), X, origin, given)
+
+
+def make_feedback(lags, scaling):
+    """Which regressors are past outputs, and how scaled outputs become regressors."""
     position = np.flatnonzero(lags.signal >= lags.n_inputs)
     output = lags.signal[position] - lags.n_inputs
     return Feedback(

@@ -10,10 +10,6 @@ from . import residuals
 from .residuals import root_weights
 
 
-def _arguments(network):
-    return network.theta, network.sizes, network.activation
-
-
 class OneStepData(NamedTuple):
     """Inputs and outputs, one sample per column; implements `residuals.FitData`.
 
@@ -57,7 +53,7 @@ class OneStepData(NamedTuple):
         return root_weights(self.weights[:, None], self.observation_weights)
 
     def _errors(self, network):
-        return mlp.forward(*_arguments(network), self.XT) - self.YT
+        return mlp.forward(network.layers, self.XT) - self.YT
 
     def residuals(self, network):
         return self._errors(network) * self.weights[:, None]
@@ -69,12 +65,10 @@ class OneStepData(NamedTuple):
         return np.einsum("ij,ij,ij->i", error, error, self.observation_weights)
 
     def loss_gradient(self, network):
-        return mlp.loss_gradient(
-            *_arguments(network), self._root_weights, self.XT, self.YT
-        )
+        return mlp.loss_gradient(network.layers, self._root_weights, self.XT, self.YT)
 
     def ggn_diag(self, network):
-        return mlp.ggn_diag(*_arguments(network), self._root_weights, self.XT)
+        return mlp.ggn_diag(network.layers, self._root_weights, self.XT)
 
     def blocks(self, network, in_one):
         column = column_index(network.keep)
@@ -91,6 +85,6 @@ class OneStepData(NamedTuple):
                 XT = XT[:, start:stop].copy()
                 if root.shape[1] > 1:
                     weights = root[:, start:stop].copy()
-            out, JT = mlp.jacobian(*_arguments(network), column, n_columns, weights, XT)
+            out, JT = mlp.jacobian(network.layers, column, n_columns, weights, XT)
             error = (out - self.YT[:, start:stop]) * weights
             yield error.ravel(), JT.reshape(n_columns, -1)

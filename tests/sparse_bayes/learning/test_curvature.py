@@ -176,7 +176,7 @@ def test_select_inputs():
     assert selected.YT is data.YT
     assert_allclose(
         outputs(pruned, data.XT),
-        mlp.forward(pruned.theta, pruned.sizes, pruned.activation, selected.XT),
+        mlp.forward(pruned.layers, selected.XT),
     )
 
 

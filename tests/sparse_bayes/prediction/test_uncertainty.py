@@ -14,7 +14,6 @@ from scipy.stats import norm
 from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
 from skbayesnn.metrics import crps_samples
 from skbayesnn.sparse_bayes.prediction import posterior
-from skbayesnn.sparse_bayes.prediction.ensemble import allocate_draws
 
 BENCHMARK = Path(__file__).parents[3] / "examples/benchmarks/uncertainty.py"
 NOISE = 0.1
@@ -198,23 +197,6 @@ def test_committee_draws_from_the_mixture(models, kind):
     # no order of the members among the columns
     half = draws[:, : N_DRAWS // 2].mean(axis=1) - draws[:, N_DRAWS // 2 :].mean(axis=1)
     assert np.abs(half[rows] / std[rows]).max() < 5 * np.sqrt(4 / N_DRAWS)
-
-
-def test_shares_of_a_committee():
-    weights = np.array([0.62, 0.0, 0.3, 0.08])
-    shares = np.array(
-        [
-            allocate_draws(weights, 10, np.random.default_rng(seed))
-            for seed in range(4000)
-        ]
-    )
-    assert (shares.sum(axis=1) == 10).all()
-    assert (np.abs(shares - 10 * weights) < 1.0).all()
-    assert_allclose(shares.mean(axis=0), 10 * weights, atol=5 * 0.5 / np.sqrt(4000))
-    assert (
-        allocate_draws(np.array([0.5, 0.5, 0.0]), 7, np.random.default_rng(0)) >= 0
-    ).all()
-    assert allocate_draws([1.0], 3, np.random.default_rng(0)).tolist() == [3]
 
 
 def test_a_member_without_a_draw(models):

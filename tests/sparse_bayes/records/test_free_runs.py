@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skbayesnn.sparse_bayes.kernels.trajectory import Feedback
+from skbayesnn.sparse_bayes.kernels.recursion import Feedback
 from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
 from skbayesnn.sparse_bayes.learning import prior as evidence
 from skbayesnn.sparse_bayes.learning.curvature import (
