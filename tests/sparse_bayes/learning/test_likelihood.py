@@ -9,9 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import gammaln
 
+from skbayesnn import SparseBayesMLPRegressor
 from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
 from skbayesnn.sparse_bayes.learning import prior as evidence
+from skbayesnn.sparse_bayes.learning import restarts
 from skbayesnn.sparse_bayes.learning.likelihood import MIN_NOISE, Gaussian
+from skbayesnn.sparse_bayes.learning.problem import pose
 from skbayesnn.sparse_bayes.learning.weights import (
     SOLVERS,
     WeightFit,
@@ -20,6 +23,8 @@ from skbayesnn.sparse_bayes.learning.weights import (
     penalized_error,
 )
 from skbayesnn.sparse_bayes.network import init_network
+from skbayesnn.sparse_bayes.parameters import learning_options
+from skbayesnn.sparse_bayes.prediction import posterior
 from skbayesnn.sparse_bayes.records.one_step import OneStepData
 
 
@@ -28,6 +33,10 @@ class StudentT(NamedTuple):
 
     freedom: float
     noise_variance: object = "auto"
+
+    def scaled(self, y_scale):
+        gaussian, output_weights = Gaussian(self.noise_variance).scaled(y_scale)
+        return self._replace(noise_variance=gaussian.noise_variance), output_weights
 
     def initial_noise(self, previous=None):
         return Gaussian(self.noise_variance).initial_noise(previous)
@@ -215,3 +224,30 @@ def test_its_noise_may_be_given():
     _, state = learn(data, StudentT(4.0, 0.7), n_cycles=3)
     assert state.noise == 0.7
     assert_allclose(StudentT(4.0).noise_std(0.5, np.ones(1)), 1.0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_whole_fit_by_another_likelihood():
+    """From parameters to learned networks, with several starts and two outputs."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.7, 1.7, size=(150, 3))
+    truth = np.column_stack([np.sin(2.0 * X[:, 0]), 20.0 * X[:, 1]])
+    Y = truth + [0.1, 2.0] * rng.standard_normal(truth.shape)
+    Y[::20] += [5.0, 100.0]
+    parameters = SparseBayesMLPRegressor((6,), max_cycles=40).get_params()
+    options = learning_options(parameters, 2)
+    errors = {}
+    for likelihood in (Gaussian(), StudentT(3.0)):
+        problem = pose(options._replace(likelihood=likelihood), X, Y)
+        fit = restarts.learn(problem, 0, n_starts=3, n_networks=2)
+        first, second = fit.networks
+        assert first.objective <= second.objective
+        assert not fit.interrupted and fit.n_diverged == 0
+        error = (posterior.mean(first.fitted, X) - truth) / truth.std(axis=0)
+        errors[type(likelihood)] = np.sqrt(np.mean(error**2))
+        # errors in the history are not weighted
+        rmse = np.sqrt(np.mean((posterior.mean(first.fitted, X) - Y) ** 2, axis=0))
+        assert first.history["rmse"].shape == (len(first.history["n_iter"]), 2)
+        assert_allclose(first.history["rmse"][-1], rmse, rtol=0.05)
+        assert first.start.network is first.fitted.network
+    assert errors[StudentT] < 0.5 * errors[Gaussian]
