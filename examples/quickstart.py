@@ -62,7 +62,7 @@ def identify_tanks():
 
     # For simulation: four networks, fitted to the errors of their own free runs.
     simulator = SparseBayesNARXRegressor(
-        10, 10, focus="simulation", n_networks=4, random_state=0
+        10, 10, focus="simulation", n_estimators=4, random_state=0
     )
     start = time.perf_counter()
     simulator.fit(tanks.data, tanks.target)

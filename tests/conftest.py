@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
+from skbayesnn.sparse_bayes.learning import cycle
 
 # before anything imports matplotlib
 os.environ["MPLBACKEND"] = "Agg"
@@ -31,8 +31,11 @@ def callbacks():
 
 @pytest.fixture
 def interrupt_after(monkeypatch):
-    """A function: after this many cycles of a fit comes a Ctrl-C."""
-    step = sparse_bayes.step
+    """A function: Ctrl-C is pressed after this many cycles of a fit.
+
+    Every cycle of every fit is a call of ``cycle.step``, where it comes.
+    """
+    step = cycle.step
 
     def schedule(n_cycles):
         calls = iter(range(n_cycles))
@@ -42,6 +45,6 @@ def interrupt_after(monkeypatch):
                 raise KeyboardInterrupt
             return step(*arguments)
 
-        monkeypatch.setattr(sparse_bayes, "step", interrupted_step)
+        monkeypatch.setattr(cycle, "step", interrupted_step)
 
     return schedule

@@ -36,8 +36,8 @@ from skbayesnn import (
 from skbayesnn.rbm.kernels import bits, units as rbm
 from skbayesnn.rbm.kernels import products as states, uniforms as random
 from skbayesnn.sparse_bayes.kernels import activations, layers as mlp, one_row as row
-from skbayesnn.sparse_bayes.kernels import packed as stream, recursion as narx
-from skbayesnn.sparse_bayes.kernels import sampled_runs as draws, trajectory
+from skbayesnn.sparse_bayes.kernels import packed as stream, recursion
+from skbayesnn.sparse_bayes.kernels import sampled_runs as draws
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -110,8 +110,8 @@ def read_only(array):
 
 
 def dispatchers():
-    modules = (activations, bits, draws, mlp, narx, random, rbm, row, states, stream)
-    modules += (trajectory,)
+    modules = (activations, bits, draws, mlp, random, rbm, recursion, row, states)
+    modules += (stream,)
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in modules
@@ -289,27 +289,25 @@ for model in [ContrastiveDivergenceRBM(3), FrankWolfeRBM(3, n_chains=20)]:
 # Kernels that code of each kind calls from Python.
 CALLED = {
     "static": {
-        "mlp.forward",
-        "mlp.jacobian",
-        "mlp.input_sensitivity",
-        "mlp.ggn_diag",
-        "mlp.loss_gradient",
+        "layers.forward",
+        "layers.jacobian",
+        "layers.ggn_diag",
+        "layers.loss_gradient",
     },
     "dynamic": {
-        "narx.simulate",
-        "narx.simulate_variance",
-        "narx.predict_ahead",
-        "narx.predict_ahead_variance",
-        "stream.step",
-        "stream.run",
-        "stream.update",
-        "draws.simulate_draws",
-        "draws.predict_ahead_draws",
+        "recursion.run_path",
+        "recursion.run_sensitivities",
+        "recursion.fed_back_noise",
+        "packed.step",
+        "packed.run",
+        "packed.update",
+        "sampled_runs.draw_paths",
     },
     "simulation": {
-        "trajectory.run_path",
-        "trajectory.run_sensitivities",
-        "trajectory.path_gradient",
+        "recursion.run_path",
+        "recursion.run_sensitivities",
+        "recursion.path_gradient",
+        "recursion.fed_back_noise",
     },
     "binary": {
         "bits.forward",
@@ -355,15 +353,18 @@ def test_the_second_process_compiles_nothing(tmp_path):
     code += "SparseBayesNARXRegressor(focus='simulation', **kwargs).fit(X, y)"
     first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
-    used = {"mlp.forward", "mlp.jacobian", "mlp.input_sensitivity", "narx.simulate"}
-    used |= {"narx.predict_ahead", "trajectory.run_path"}
-    used.add("trajectory.run_sensitivities")
+    used = {"layers.forward", "layers.jacobian"}
+    used |= {"recursion.run_path", "recursion.run_sensitivities"}
     for name in used:
         # compiled once, also where other kernels call it
         assert first[name] == [1, 0, 1], name
         assert second[name] == [1, 1, 0], name
     # predictions and fits in free run have these in common
-    for name in ["row.row_workspace", "row.forward_row", "row.backward_row"]:
+    for name in [
+        "one_row.row_workspace",
+        "one_row.forward_row",
+        "one_row.backward_row",
+    ]:
         assert first[name] == [1, 0, 1], name
     assert sum(misses for _, _, misses in second.values()) == 0
 

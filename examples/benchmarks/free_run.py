@@ -2,7 +2,7 @@
 
     python examples/benchmarks/free_run.py --output free_run.json
 
-Parts (``--parts``): single, committee, one_step, silverbox, growth, floor. Nothing is
+Parts (``--parts``): single, ensemble, one_step, silverbox, growth, floor. Nothing is
 chosen on test data: lags by the evidence of fits to the training record, the strength
 of the prior by cross-validation within it. The output file is written after each part.
 """
@@ -28,8 +28,8 @@ from skbayesnn.metrics import crps_gaussian, interval_coverage, simulation_rmse
 SEEDS = range(10)
 LAGS = (5, 10, 20, 30)
 N_INITS = (50, 5)
-COMMITTEE_SIZE = 16
-# The strength that cross-validation within the training record chooses in every run of
+ENSEMBLE_SIZE = 16
+# The strength that cross-validation within the training record keeps in every run of
 # the ensemble part.
 REG_LAMBDA = 20.0
 
@@ -112,7 +112,7 @@ def single(tanks):
     return columns(rows)
 
 
-def committee(tanks):
+def ensemble(tanks):
     """Ensembles with all settings chosen by the estimator, in two processes."""
     rows, chosen = [], []
     for seed in SEEDS:
@@ -129,7 +129,7 @@ def committee(tanks):
             }
         )
         chosen.append([[m.reg_lambda, m.max_lag_] for m in model.estimators_])
-        print(f"committee {seed}: {rows[-1]} {chosen[-1]}", flush=True)
+        print(f"ensemble {seed}: {rows[-1]} {chosen[-1]}", flush=True)
     return {**columns(rows), "chosen (reg_lambda, lag)": chosen}
 
 
@@ -143,16 +143,16 @@ def members_alone(model, test):
 def one_step(tanks):
     """One step ahead: defaults with five lags, single networks and ensembles."""
     result = {}
-    for n_networks in (1, COMMITTEE_SIZE):
+    for n_estimators in (1, ENSEMBLE_SIZE):
         errors = []
         for seed in SEEDS:
             model = SparseBayesNARXRegressor(
-                5, 5, n_networks=n_networks, n_jobs=2, random_state=seed
+                5, 5, n_estimators=n_estimators, n_jobs=2, random_state=seed
             )
             model.fit(tanks.data, tanks.target)
             errors.append(one_step_rmse(model, tanks.tests.test))
-        result[f"{n_networks} networks"] = spread(errors)
-        print(f"one step, {n_networks} networks: {np.round(errors, 4)}", flush=True)
+        result[f"{n_estimators} networks"] = spread(errors)
+        print(f"one step, {n_estimators} networks: {np.round(errors, 4)}", flush=True)
     return result
 
 
@@ -270,14 +270,14 @@ def _stationary_state(n_rows, n_lags, n_hidden):
 
     tanks = fetch_cascaded_tanks()
     caught = {}
-    run = restarts._run
+    run = restarts.run_start
 
-    def catch(problem, seed, previous):
-        finished = run(problem, seed, previous)
+    def catch(problem, seed):
+        finished = run(problem, seed)
         caught["run"] = problem, finished.state
         return finished
 
-    restarts._run = catch
+    restarts.run_start = catch
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -292,14 +292,14 @@ def _stationary_state(n_rows, n_lags, n_hidden):
                 random_state=0,
             ).fit(tanks.data[: n_rows + n_lags], tanks.target[: n_rows + n_lags])
     finally:
-        restarts._run = run
+        restarts.run_start = run
     return caught["run"]
 
 
 PARTS = {
     "floor": lambda: floor(),
     "single": lambda: single(fetch_cascaded_tanks()),
-    "committee": lambda: committee(fetch_cascaded_tanks()),
+    "ensemble": lambda: ensemble(fetch_cascaded_tanks()),
     "one_step": lambda: one_step(fetch_cascaded_tanks()),
     "silverbox": silverbox,
     "growth": growth,

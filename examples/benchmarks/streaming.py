@@ -28,7 +28,7 @@ MODELS = {
         "focus": "simulation",
         "reg_lambda": 20.0,
     },
-    "committee of 4, 5 lags": {"input_lags": 5, "output_lags": 5, "n_networks": 4},
+    "ensemble of 4, 5 lags": {"input_lags": 5, "output_lags": 5, "n_estimators": 4},
 }
 N_REPEATS = 30
 N_STEPS = 5000

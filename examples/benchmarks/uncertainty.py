@@ -31,6 +31,7 @@ from scipy.stats import norm
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn._numba import kernel
 from skbayesnn.datasets import fetch_cascaded_tanks
+from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import (
     crps_gaussian,
     crps_samples,
@@ -39,7 +40,7 @@ from skbayesnn.metrics import (
 )
 from skbayesnn.sparse_bayes.fitted import FittedNetwork
 from skbayesnn.sparse_bayes.kernels import layers as mlp
-from skbayesnn.sparse_bayes.kernels import sampled_runs as draw_kernels
+from skbayesnn.sparse_bayes.kernels.sampled_runs import draw_paths
 from skbayesnn.sparse_bayes.learning.curvature import (
     Diagonal,
     Full,
@@ -49,14 +50,16 @@ from skbayesnn.sparse_bayes.learning.curvature import (
 )
 from skbayesnn.sparse_bayes.learning.prior import parameter_variance
 from skbayesnn.sparse_bayes.learning.weights import (
+    SOLVERS,
     WeightFit,
+    WeightProblem,
     fit_weights,
-    initial_memory,
 )
 from skbayesnn.sparse_bayes.network import init_network
-from skbayesnn.sparse_bayes.prediction import posterior
-from skbayesnn.sparse_bayes.prediction.forecast import make_recursion
-from skbayesnn.sparse_bayes.records.residuals import Data
+from skbayesnn.sparse_bayes.prediction import posterior, runs
+from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble, LaggedNetwork
+from skbayesnn.sparse_bayes.records.layout import Record
+from skbayesnn.sparse_bayes.records.one_step import OneStepData
 from skbayesnn.sparse_bayes.scaling import Scaling
 
 LEVELS = (0.5, 0.9, 0.95)
@@ -123,8 +126,7 @@ class System:
 
     def function(self, Z):
         network = self.network
-        arguments = (network.theta, network.sizes, network.activation)
-        return mlp.forward(*arguments, np.ascontiguousarray(Z.T))[0]
+        return mlp.forward(network.layers, np.ascontiguousarray(Z.T))[0]
 
     def regressors(self, u, y):
         """Of every row from the longest lag on."""
@@ -164,18 +166,20 @@ def fit_with_known_prior(system, u, y):
     """
     model = fit(system, u, y, max_cycles=1)
     Z = system.regressors(u[:, 0], y)
-    data = Data(np.ascontiguousarray(Z.T), y[None, len(y) - len(Z) :], np.ones(1))
+    data = OneStepData(
+        np.ascontiguousarray(Z.T), y[None, len(y) - len(Z) :], np.ones(1)
+    )
     network, noise = system.network, system.noise_std**2
     variance = np.full(len(network.theta), system.prior_std**2)
-    start = WeightFit(network, linearize(network, data, Full), initial_memory("lm"))
-    options = (1.0 / variance, noise, Full, 100, 1e-9, None)
-    found = fit_weights("lm", start, data, *options)
+    memory = SOLVERS["lm"].memory
+    start = WeightFit(network, linearize(network, data, Full), memory)
+    problem = WeightProblem(data, 1.0 / variance, noise, Full, 100, 1e-9)
+    found = fit_weights("lm", problem, start, None)
     curvature = found.linearization.curvature
     covariance = posterior_covariance(curvature, variance, noise)
     scaling = Scaling(np.zeros(len(Z.T)), np.ones(len(Z.T)), np.zeros(1), np.ones(1))
-    model._model = FittedNetwork(
-        found.network, scaling, covariance, np.array([system.noise_std])
-    )
+    noise_std = np.array([system.noise_std])
+    set_fitted(model, FittedNetwork(found.network, scaling, covariance, noise_std))
     return model
 
 
@@ -230,14 +234,14 @@ def coverage_on_new_record(system, model, u, y):
     drawn = model.sample_y(u, y, n_samples=N_DRAWS)
     shares["one_step_draws"] = coverage_of_draws(y, drawn, n_init)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # diverged: not covered
+        warnings.simplefilter("ignore", DivergenceWarning)  # diverged: not covered
         mean_free, std_free = model.predict(u, y_init=y[:n_init], return_std=True)
         drawn = model.sample_y(u, y_init=y[:n_init], n_samples=N_DRAWS)
     shares["free_run"] = coverage_of_normal(y, mean_free, std_free, n_init)
     shares["free_run_draws"] = coverage_of_draws(y, drawn, n_init)
     function = system.function(system.regressors(u[:, 0], y))
     spread = std[n_init:] ** 2 - np.ravel(model.noise_variance_)[0]
-    if model._model.noise_std[0] == system.noise_std:
+    if fitted_network(model).noise_std[0] == system.noise_std:
         spread = std[n_init:] ** 2 - system.noise_std**2
     spread = np.sqrt(np.maximum(spread, 0.0))
     shares["function"] = coverage_of_normal(function, mean[n_init:], spread)
@@ -249,10 +253,10 @@ def coverage_of_weights(system, model):
 
     A weight that was pruned has an interval without width.
     """
-    network, n_weights = model._model.network, len(system.network.theta) - 1
+    network, n_weights = fitted_network(model).network, len(system.network.theta) - 1
     mean, std = np.zeros(n_weights), np.zeros(n_weights)
     kept, keep = network.units[0], network.keep
-    covariance = model._model.covariance
+    covariance = fitted_network(model).covariance
     variance = np.diagonal(covariance) if covariance.ndim == 2 else covariance
     spread = np.zeros(len(keep))
     spread[keep] = np.sqrt(variance)
@@ -323,9 +327,8 @@ def part_prior(arguments):
 @kernel
 def minus_log_density(theta, sizes, activation, XT, YT, noise, variance):
     """Up to a constant, with its gradient by the weights."""
-    loss, gradient = mlp.loss_gradient(
-        theta, sizes, activation, np.ones(len(YT)), XT, YT
-    )
+    layers = mlp.Layers(theta, sizes, activation, False)
+    loss, gradient = mlp.loss_gradient(layers, np.ones((len(YT), 1)), XT, YT)
     value = loss / noise
     for p in range(len(theta)):
         value += 0.5 * theta[p] * theta[p] / variance[p]
@@ -442,9 +445,9 @@ def linear_check():
     """
     system = make_system("linear", 0)
     u, y = system.record(60)
-    model = fit_with_known_prior(system, u, y)._model
+    model = fitted_network(fit_with_known_prior(system, u, y))
     Z = system.regressors(u[:, 0], y)
-    data = Data(np.ascontiguousarray(Z.T), y[None, -len(Z) :], np.ones(1))
+    data = OneStepData(np.ascontiguousarray(Z.T), y[None, -len(Z) :], np.ones(1))
     variance = np.full(len(model.network.theta), system.prior_std**2)
     noise = system.noise_std**2
     target = Posterior(model.network, data, variance, noise, model.covariance)
@@ -470,49 +473,57 @@ def linear_check():
 
 def paths_of(model, network, thetas, u, y, n_init, rng):
     """One step and free run of the network with each of the weights: new records."""
-    recursion = make_recursion(model._model, model._lags)
-    scaling, noise_std = model._model.scaling, model._model.noise_std[0]
-    scale = noise_std * scaling.y_scale[0]
+    fitted, lags = fitted_network(model), lags_of(model)
+    scaling, noise_std = fitted.scaling, fitted.noise_std[0]
+    starts = np.array([0, len(y)])
+    rows = runs.free_runs(starts, n_init)
+    record = Record(u, y[:, None], lags, starts)
+    run = runs.laid_out(LaggedNetwork(fitted, lags), record, rows)
     deviation = np.zeros((1, len(network.theta)))
-    free = scale * rng.standard_normal((len(thetas), len(y), 1))
-    free[:, :n_init, 0] = y[:n_init]
+    free = np.tile(y[:, None], (len(thetas), 1, 1))
+    noise = noise_std * rng.standard_normal((len(thetas), len(y), 1))
     one_step = np.empty((len(thetas), len(y) - n_init))
-    XT = posterior.inputs(model._model, regressors_of(model, u, y))
-    code = network.activation
+    XT = posterior.inputs(fitted, regressors_of(model, u, y))
     for k, theta in enumerate(thetas):
-        one_step[k] = mlp.forward(theta, network.sizes, code, XT)[0]
-        draw_kernels.simulate_draws(
-            theta,
-            deviation,
-            network.sizes,
-            code,
-            recursion,
-            False,
-            u,
-            free[k : k + 1],
-            n_init,
-            len(y),
-        )
+        layers = network._replace(theta=theta).layers
+        one_step[k] = mlp.forward(layers, XT)[0]
+        path = noise[k : k + 1, rows.rows].copy()
+        draw_paths(layers, run, deviation, path)
+        free[k, rows.rows] = path[0] * scaling.y_scale + scaling.y_offset
     function = one_step.T * scaling.y_scale[0] + scaling.y_offset[0]
     return function, free[:, :, 0].T
+
+
+def fitted_network(model):
+    return model._lagged.ensemble.members[0].fitted
+
+
+def lags_of(model):
+    return model._lagged.ensemble.members[0].lags
+
+
+def set_fitted(model, fitted):
+    """Let the model predict by another network."""
+    ensemble = Ensemble.single(fitted, lags_of(model))
+    model._lagged = model._lagged._replace(ensemble=ensemble)
 
 
 def regressors_of(model, u, y):
     from skbayesnn.sparse_bayes.records.lags import build_lag_matrix
 
     rows = np.arange(model.max_lag_, len(y))
-    return build_lag_matrix(u, y[:, None], model._lags, rows)
+    return build_lag_matrix(u, y[:, None], lags_of(model), rows)
 
 
 def gaussian_draws(model, covariance, u, y, n_draws):
     """Function, one step and free run from a Gaussian posterior, as the package."""
-    model._model = model._model._replace(covariance=covariance)
-    certain = model._model
+    certain = fitted_network(model)._replace(covariance=covariance)
+    set_fitted(model, certain)
     Z = regressors_of(model, u, y)
     silent = certain._replace(noise_std=np.zeros(1))
-    function = silent.draws(Z, n_draws, np.random.default_rng(0))[:, 0]
+    function = posterior.draws(silent, Z, n_draws, np.random.default_rng(0))[:, 0]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("ignore", DivergenceWarning)
         free = model.sample_y(u, y_init=y[: model.max_lag_], n_samples=n_draws)
     return function, free
 
@@ -543,17 +554,17 @@ def compare_posteriors(seed, n_train, n_test=200, n_draws=1000):
     u_test, y_test = system.record(n_test)
     options = {"groups": "layer", "n_restarts": 3, **UNPRUNED}
     model = fit(system, u, y, **options)
-    fitted, n_init = model._model, model.max_lag_
+    fitted, n_init = fitted_network(model), model.max_lag_
     network, noise = fitted.network, fitted.noise_std[0] ** 2
-    variance = parameter_variance(model._start.prior)
+    variance = parameter_variance(model._learned.start.prior)
     Z = regressors_of(model, u, y)
-    data = Data(fitted.inputs(Z), y[None, n_init:], np.ones(1))
+    data = OneStepData(posterior.inputs(fitted, Z), y[None, n_init:], np.ones(1))
     target = Posterior(network, data, variance, noise, fitted.covariance)
     weights, acceptance = sample_posterior(target, seed)
     quantities = np.array(
         [
             [
-                mlp.forward(w, network.sizes, network.activation, data.XT[:, ::5])[0]
+                mlp.forward(network._replace(theta=w).layers, data.XT[:, ::5])[0]
                 for w in path
             ]
             for path in weights
@@ -581,13 +592,15 @@ def compare_posteriors(seed, n_train, n_test=200, n_draws=1000):
     }
     own = fit(system, u, y, **options, curvature="diag")
     predictions["diag, own fit"] = gaussian_draws(
-        own, own._model.covariance, *record, n_draws
+        own, fitted_network(own).covariance, *record, n_draws
     )
     truth = system.function(system.regressors(u_test[:, 0], y_test))
     rows = {}
     for name, (function, free) in predictions.items():
         noise_std = (
-            own._model.noise_std if name == "diag, own fit" else fitted.noise_std
+            fitted_network(own).noise_std
+            if name == "diag, own fit"
+            else fitted.noise_std
         )
         rows[name] = judge(truth, y_test, n_init, function, free, noise_std[0], rng)
         reference = rows["mcmc"]
@@ -649,7 +662,7 @@ def evaluate_tanks(model, test, n_init):
     row = {}
     for kind, start in (("one_step", {"y": y}), ("free_run", {"y_init": y[:n_init]})):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.simplefilter("ignore", DivergenceWarning)
             mean, std = model.predict(u, **start, return_std=True)
             drawn = model.sample_y(u, **start, n_samples=N_DRAWS)
         alive = ~np.isnan(drawn[n_init:]).any(axis=0)
@@ -668,11 +681,11 @@ def part_real(arguments):
     tanks = fetch_cascaded_tanks()
     results = {}
     for focus, parameters in TANKS.items():
-        for n_networks in (1, 4):
+        for n_estimators in (1, 4):
             rows = []
             for seed in range(arguments.seeds):
                 model = SparseBayesNARXRegressor(
-                    **parameters, n_networks=n_networks, random_state=seed
+                    **parameters, n_estimators=n_estimators, random_state=seed
                 )
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -680,7 +693,7 @@ def part_real(arguments):
                 rows.append(
                     evaluate_tanks(model, tanks.tests.test, tanks.n_initialization)
                 )
-            name = f"{focus}, {n_networks} network{'s' * (n_networks > 1)}"
+            name = f"{focus}, {n_estimators} network{'s' * (n_estimators > 1)}"
             results[name] = {
                 what: {
                     "median": np.median([row[what] for row in rows], axis=0).tolist(),

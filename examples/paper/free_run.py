@@ -31,6 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import fetch_cascaded_tanks
+from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import crps_gaussian, interval_coverage, simulation_rmse
 
 LAGS = 19
@@ -40,7 +41,7 @@ N_INITS = (50, 5)
 NETWORK = {
     "hidden_layer_sizes": (10, 10, 10),
     "skip_connection": False,
-    "n_networks": 1,
+    "n_estimators": 1,
 }
 ROWS = {
     f"{focus}, {name}": {"focus": focus, "groups": groups}
@@ -93,7 +94,7 @@ def model_of(parameters, seed):
 def quietly(call, *arguments, **keywords):
     with warnings.catch_warnings():
         # the results show whether a run diverged, and the number of cycles
-        warnings.filterwarnings("ignore", "[0-9]+ predicted rows", RuntimeWarning)
+        warnings.simplefilter("ignore", DivergenceWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         return call(*arguments, **keywords)
 

@@ -1,19 +1,25 @@
 """The static regressor: a perceptron that prunes itself and knows its uncertainty."""
 
 import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.neural_network import MLPRegressor
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _validation as checks
-from .._fitting import restore_on_failure
+from .._docstrings import shared_parameters
+from .._fitting import FitInterrupted, restore_on_failure
+from .._random import draw_seed
 from .._sklearn import fit_context
-from .base import SparseBayesRegressor
-from .parameters import check_hidden_layer_sizes
+from .attributes import network_attributes, set_attributes
+from .learning.problem import pose
+from .learning.restarts import learn
+from .parameter_docs import TEXTS
+from .parameters import MODEL_CONSTRAINTS, check_hidden_layer_sizes, learning_options
 from .prediction import posterior
 
 
-class SparseBayesMLPRegressor(SparseBayesRegressor):
+@shared_parameters(TEXTS)
+class SparseBayesMLPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Multi-layer perceptron regressor learned by sparse Bayesian learning.
 
     Every group of weights has a Gaussian prior whose variance is learned by maximising
@@ -26,99 +32,53 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
     ----------
     hidden_layer_sizes : int or array-like of int, default=(20,)
         Units in each hidden layer before pruning. ``()`` is a linear model.
-    activation : {"tanh", "relu", "logistic"}, default="tanh"
-        Activation of the hidden units. The output is linear.
-    groups : {"element", "row", "column", "layer"} or sequence of these, \
-            default=("row", "column")
-        Which weights share a prior variance (Table 1 of [1]_): each has its own
-        ("element", the paper's shape-wise), all that leave a unit ("row": prunes
-        inputs and units), all that enter a unit ("column": prunes units), or all of a
-        layer ("layer"). With several, a weight's prior is the product of its groups'
-        priors.
+    {{activation}}
+    {{groups}}
     reg_lambda : float or array-like of shape (n_layers,), default=1.0
-        Strength of the prior in (15), not negative; one number a weight layer is
-        allowed. It acts as a temperature: the likelihood counts to the power
+        Strength of the prior in (15), not negative; one number per weight layer is
+        allowed. It acts as a temperature: the likelihood is raised to the power
         1 / ``reg_lambda``. 1 is Bayes' rule for independent Gaussian residuals, more
         is for residuals that are not, 0 is no regularisation.
-    kappa_variance : float, default=1e-6
-        A weight whose prior variance falls below is pruned. In units of the scaled
-        inputs and outputs, see ``normalize``.
-    kappa_weight : float, default=1e-3
-        A weight whose magnitude falls below is pruned. Units as above.
-    reweight : bool, default=True
-        False keeps the penalty of the first cycle: the conventional group lasso (the
-        lasso for ``groups="element"``) with the penalty
-        :math:`2 \lambda \sum_g \|W_g\|_2` beside :math:`\|y - \hat y\|^2 / \sigma^2`.
-    noise_variance : "auto", float or array-like of shape (n_outputs,), default="auto"
-        Variance of the observation noise, in squared units of y. "auto" learns it with
-        the prior variances.
-    curvature : {"auto", "full", "diag"}, default="auto"
-        Gauss-Newton matrix that the updates use: whole (by its N x N dual where
-        weights outnumber samples), or its exact diagonal. "auto" takes the whole one
-        up to 4096 unknowns.
-    solver : {"lm", "lbfgs", "adam"}, default="lm"
-        Fit of the weights within a cycle: Levenberg-Marquardt, the best for networks
-        of up to some thousand weights; L-BFGS or Adam for larger ones.
-    max_cycles : int, default=200
-        Largest number of cycles.
-    max_iter : "auto" or int, default="auto"
-        Iterations of the solver in a cycle (steps, or epochs of Adam). "auto" is 3 for
-        "lm", 50 for "lbfgs" and 20 for "adam".
-    tol : float, default=1e-3
-        A fit ends when ten cycles in turn prune nothing and bring the objective no new
-        low by more than ``tol`` an observation.
-    normalize : bool, default=True
-        Scale inputs and outputs to zero mean and unit variance inside the model.
-        ``coefs_``, ``prior_variance_``, ``posterior_covariance_`` and the thresholds
-        then refer to the scaled variables; everything else is in the user's units.
     n_restarts : int, default=1
         Fits from different random weights. The one with the lowest objective is kept.
-    n_jobs : int or None, default=None
-        Restarts that run side by side (joblib). It does not change the result.
-    warm_start : bool, default=False
-        Go on from the network, variances and scaling of the previous fit. A fit that
-        Ctrl-C interrupts then keeps the last finished cycle.
-    random_state : int, RandomState instance or None, default=None
-        Source of the initial weights and of Adam's mini-batches.
-    verbose : bool or int, default=False
-        Print a line a cycle.
+    {{random_state}}
 
     Attributes
     ----------
-    coefs_ : list of ndarray of shape (n_units_in, n_units_out)
-        Posterior mode of the weights, zero where pruned.
-    intercepts_ : list of ndarray of shape (n_units_out,)
-        Biases.
-    masks_ : list of ndarray of bool, shapes as ``coefs_``
-        True where a weight was kept.
-    prior_variance_ : list of ndarray, shapes as ``coefs_``
-        Learned prior variance of each weight, zero where pruned.
+    {{coefs}}
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Noise variance in squared units of y.
-    posterior_covariance_ : ndarray of shape (n_kept, n_kept) or (n_kept,)
-        Posterior covariance (11) of the kept parameters, layer after layer, each with
-        its weights in C order and then its biases; its diagonal with
-        ``curvature="diag"`` or more than 4096 kept parameters.
-    log_marginal_likelihood_ : float
-        Laplace approximation of the log evidence of y, in nats.
+    {{posterior}}
     feature_relevance_ : ndarray of shape (n_features_in_,)
         Root mean squared derivative of the scaled output by each scaled input over the
         training data; 0 for an input that was pruned.
-    history_ : dict of ndarray, one entry a cycle
+    history_ : dict of ndarray, one entry per cycle
         ``objective_start``, ``objective`` and ``objective_pruned``: (10) with the
         curvature of the cycle, before and after its updates, and after its pruning;
-        ``rmse`` (units of y), ``n_active_weights``, ``n_active_neurons`` and
-        ``n_iter``.
-    n_cycles_ : int
-        Cycles done.
-    n_iter_ : int
-        Solver iterations over all cycles.
-    n_outputs_ : int
-        Number of outputs.
+        ``rmse`` (units of y), ``n_active_weights``, ``n_active_units`` and ``n_iter``.
+    {{counts}}
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when they are all strings.
+
+    Other Parameters
+    ----------------
+    {{kappa_variance}}
+    {{kappa_weight}}
+    {{reweight}}
+    {{noise_variance}}
+    {{curvature}}
+    {{solver}}
+    {{max_cycles}}
+    {{max_iter}}
+    {{tol}}
+    {{normalize}}
+    {{n_jobs}}
+    warm_start : bool, default=False
+        Resume from the network, variances and scaling of the previous fit. A fit that
+        Ctrl-C interrupts then keeps the last finished cycle.
+    {{verbose}}
 
     See Also
     --------
@@ -126,8 +86,8 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
 
     Notes
     -----
-    The linear algebra of a fit runs on one BLAS thread; use both cores by restarts or
-    by folds of a search, side by side.
+    The linear algebra of a fit runs on one BLAS thread. To use several cores, run
+    restarts or the folds of a search in parallel.
 
     References
     ----------
@@ -147,6 +107,8 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
     >>> mean, std = model.predict(X, return_std=True)
     """
 
+    _parameter_constraints: dict = MODEL_CONSTRAINTS
+
     def __init__(
         self,
         hidden_layer_sizes=(20,),
@@ -154,6 +116,8 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
         *,
         groups=("row", "column"),
         reg_lambda=1.0,
+        n_restarts=1,
+        random_state=None,
         kappa_variance=1e-6,
         kappa_weight=1e-3,
         reweight=True,
@@ -164,16 +128,16 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
         max_iter="auto",
         tol=1e-3,
         normalize=True,
-        n_restarts=1,
         n_jobs=None,
         warm_start=False,
-        random_state=None,
         verbose=False,
     ):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.groups = groups
         self.reg_lambda = reg_lambda
+        self.n_restarts = n_restarts
+        self.random_state = random_state
         self.kappa_variance = kappa_variance
         self.kappa_weight = kappa_weight
         self.reweight = reweight
@@ -184,10 +148,8 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
         self.max_iter = max_iter
         self.tol = tol
         self.normalize = normalize
-        self.n_restarts = n_restarts
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.random_state = random_state
         self.verbose = verbose
 
     @restore_on_failure
@@ -228,9 +190,28 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
         y = checks.check_outputs(y, allow_nan=False)
         checks.check_magnitude(X, "X")
         checks.check_magnitude(y, "y")
+        Y = y.reshape(len(y), -1)
+        options = learning_options(self.get_params(deep=False), Y.shape[1])
+        earlier = getattr(self, "_learned", None) if self.warm_start else None
+        problem = pose(options, X, Y, earlier.start if earlier else None)
+        fit = learn(
+            problem,
+            draw_seed(self.random_state),
+            n_starts=self.n_restarts,
+            n_jobs=self.n_jobs,
+            keep=self.warm_start,
+        )
+        (self._learned,) = fit.networks
         self._single_output = y.ndim == 1
-        self._fit_network(X, y.reshape(len(y), -1))
+        set_attributes(self, network_attributes(self._learned, X))
+        if fit.interrupted:
+            raise FitInterrupted
         return self
+
+    @property
+    def _fitted(self):
+        """What predictions need."""
+        return self._learned.fitted
 
     def predict(self, X, return_std=False):
         """Predict by the posterior mode.
@@ -251,9 +232,9 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
             Only if ``return_std=True``.
         """
         X = self._check_inputs(X)
-        mean = self._shape_like_y(posterior.mean(self._model, X))
+        mean = self._shape_like_y(posterior.mean(self._fitted, X))
         if return_std:
-            return mean, self._shape_like_y(posterior.std(self._model, X))
+            return mean, self._shape_like_y(posterior.std(self._fitted, X))
         return mean
 
     def sample_y(self, X, n_samples=1, random_state=0):
@@ -275,8 +256,8 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
             two dimensions in fit.
         """
         X = self._check_inputs(X)
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        draws = posterior.draws(self._model, X, n_samples, np.random.default_rng(seed))
+        rng = np.random.default_rng(draw_seed(random_state))
+        draws = posterior.draws(self._fitted, X, n_samples, rng)
         return draws[:, 0] if self._single_output else draws
 
     def to_mlp_regressor(self):
@@ -293,7 +274,8 @@ class SparseBayesMLPRegressor(SparseBayesRegressor):
             activation=self.activation,
             random_state=self.random_state,
         )
-        regressor.coefs_, regressor.intercepts_ = posterior.unscaled_layers(self._model)
+        layers = posterior.unscaled_layers(self._fitted)
+        regressor.coefs_, regressor.intercepts_ = layers
         regressor.n_layers_ = len(regressor.coefs_) + 1
         regressor.n_outputs_ = self.n_outputs_
         regressor.out_activation_ = "identity"

@@ -1,58 +1,72 @@
-"""A dynamic model that chooses its lags and the strength of its prior by itself."""
+"""A lagged model that chooses its lags and the strength of its prior by itself."""
 
 import warnings
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from .. import _validation as checks
+from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
-from .._sklearn import Interval, fit_context
-from .._validation import session_starts
-from .base import SKIP_ATTRIBUTES
+from .._random import draw_seed
+from .._sklearn import fit_context
+from .._warnings import warn_caller
+from .attributes import set_attributes
+from .lagged import (
+    LaggedPredictorMixin,
+    check_training_record,
+    input_names,
+    output_names,
+)
 from .learning.selection import (
-    free_run_error,
+    free_runs_through,
+    mean_squared_error,
     not_clearly_worse,
-    one_step_error,
+    steps_through,
     stretches,
 )
 from .narx import SparseBayesNARXRegressor
-from .records.free_runs import Record
-from .records.lags import expand_lags
+from .parameter_docs import TEXTS
+from .parameters import SEARCH_CONSTRAINTS, SHARED_BY_FITS
+from .prediction.ensemble import Ensemble
+from .records.lags import expand_lags, lagged_names, union_of_lags
+from .records.layout import Record
 
-# Parameters that every fit takes over as they are.
-SHARED = (
-    "n_restarts",
-    "include_current_input",
-    "focus",
-    "horizon_schedule",
-    "initial_conditions",
-    "hidden_layer_sizes",
-    "skip_connection",
-    "activation",
-    "groups",
-    "kappa_variance",
-    "kappa_weight",
-    "max_cycles",
-)
 # A fold in which a candidate diverges counts as this many times the outputs' variance.
 WORST_ERROR = 10.0
 
 
 class _Task(NamedTuple):
-    """One fit: which lags, strength and start, and the stretch it does not see."""
+    """One fit: which lags, strength and start, and the fold that it does not see."""
 
-    lag: object
+    lag: int
     reg_lambda: float
     seed: int
     fold: int | None
 
 
-class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
+class _Data(NamedTuple):
+    """The arguments of `fit`, and the same as arrays.
+
+    folds : (n_rows,) number of the fold of each row
+    """
+
+    X: object
+    y: np.ndarray
+    sessions: np.ndarray | None
+    U: np.ndarray
+    Y: np.ndarray
+    starts: np.ndarray
+    folds: np.ndarray
+
+
+@shared_parameters(TEXTS)
+class SparseBayesNARXRegressorCV(
+    LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+):
     r"""Nonlinear ARX model with built-in choice of lags and prior strength.
 
     For every strength of the prior, the evidence of fits to the whole record chooses
@@ -61,7 +75,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
     passes through it is scored there (one-step errors for ``focus="prediction"``).
     The strength with the least error stays, and with it the greater ones that are not
     clearly worse (by more than two standard errors of the difference): fits with each
-    of them, from several starts, form a committee.
+    of them, from several starts, form an ensemble.
 
     Parameters
     ----------
@@ -72,69 +86,63 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
         Candidates for ``reg_lambda``.
     cv : int, default=8
         Stretches, of equal length, into which every session is cut.
-    n_restarts : int, default=1
-        Starts of every fit, of which the one with the most evidence is kept.
-    n_networks : int, default=6
-        Networks in the committee; at least one for each strength that stays.
-    include_current_input : bool, default=True
-        Whether u(t) is a regressor of y(t).
+    n_estimators : int, default=6
+        Networks in the ensemble; at least one for each strength that is kept.
+    {{include_current_input}}
     focus : {"simulation", "prediction"}, default="simulation"
-        Errors that the fits, and their choice, are about: of a free run or of one step
-        ahead. See :class:`SparseBayesNARXRegressor` for this and the parameters below.
-    horizon_schedule : "auto" or array-like of int, default="auto"
-        Horizons of the free runs during a fit.
-    initial_conditions : {"measured", "estimated"}, default="measured"
-        Whether a free run starts from measured outputs.
+        Errors that the fits and their choice are about: of a free run or of one step
+        ahead. See :class:`SparseBayesNARXRegressor`.
     hidden_layer_sizes : int or array-like of int, default=(5,)
-        Units in each hidden layer before pruning.
-    skip_connection : bool, default=True
-        A linear path beside the network.
-    activation : {"tanh", "relu", "logistic"}, default="tanh"
-        Activation of the hidden units.
-    groups : "auto", {"element", "row", "column", "layer"} or sequence, default="auto"
-        Which weights share a prior variance.
-    kappa_variance : float, default=1e-6
-        A weight whose prior variance falls below is pruned.
-    kappa_weight : float, default=1e-3
-        A weight whose magnitude falls below is pruned.
-    max_cycles : int, default=200
-        Largest number of cycles of a fit.
-    n_jobs : int or None, default=None
-        Fits that run side by side (joblib). It does not change the result.
+        Units in each hidden layer before pruning. ``()`` is a linear ARX model.
+    {{n_jobs}}
     random_state : int, RandomState instance or None, default=None
         Source of the initial weights.
-    verbose : bool or int, default=False
-        Print a line a candidate.
 
     Attributes
     ----------
     cv_results_ : dict of ndarray
         ``reg_lambda`` and ``lag`` (n_strengths,), the lag by evidence; ``test_error``
         (n_strengths, cv), mean squared errors in units of the outputs' variance;
-        ``kept`` (n_strengths,), which are in the committee; ``lags`` (n_lags,) and
-        ``objective`` (n_strengths, n_lags), minus twice the tempered log evidence, an
+        ``kept`` (n_strengths,), which are in the ensemble; ``lags`` (n_lags,) and
+        ``objective`` (n_strengths, n_lags), minus twice the tempered log evidence, per
         observation.
     estimators_ : list of SparseBayesNARXRegressor
-        The committee; first the networks with the strength of the least error.
+        The ensemble; first the networks with the strength of the least error.
     estimator_weights_ : ndarray of shape (n_members,)
         Their weights, which sum to one: the same for every strength.
+    lag_relevance_ : dict of str to float
+        For each regressor of any member, the weighted root mean square of its
+        relevances in the members; 0 where a member lacks it.
     reg_lambda_ : float
         Strength of the prior of the first network.
     max_lag_ : int
         Longest lag of any member: rows needed before the first prediction.
-    n_features_in_ : int
-        Number of inputs seen during fit, 0 for an autoregression.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the inputs, when they are all strings.
+    {{inputs}}
     n_outputs_ : int
         Number of outputs.
     n_iter_ : int
-        Solver iterations of the first network.
+        Number of solver iterations of the first network.
+
+    Other Parameters
+    ----------------
+    n_restarts : int, default=1
+        Starts of every fit, of which the one with the most evidence is kept.
+    {{horizon_schedule}}
+    {{initial_conditions}}
+    {{skip_connection}}
+    {{activation}}
+    {{lagged_groups}}
+    {{kappa_variance}}
+    {{kappa_weight}}
+    max_cycles : int, default=200
+        Largest number of cycles of a fit.
+    verbose : bool or int, default=False
+        Print one line per candidate.
 
     See Also
     --------
-    SparseBayesNARXRegressor : One model with given settings, and the attributes that
-        describe it; here they describe the first network.
+    SparseBayesNARXRegressor : One model with given settings; the attributes that
+        describe a single network are found in ``estimators_[0]``.
 
     Notes
     -----
@@ -142,7 +150,12 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
     :func:`skbayesnn.metrics.simulation_scorer` searches over any parameter. For a
     free run it is the weaker choice: a fold that is cut out of a record leaves a gap
     in which the state of the system is lost, and every held-out stretch starts from
-    its own measured rows. Here the run passes through.
+    its own measured rows. Here the run passes through the stretch.
+
+    References
+    ----------
+    .. [1] H. Zhou, C. Ibrahim, W. Pan, "A Sparse Bayesian Deep Learning Approach for
+       Identification of Cascaded Tanks Benchmark", 2019.
 
     Examples
     --------
@@ -150,7 +163,12 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
     >>> from skbayesnn.datasets import make_cascaded_tanks
     >>> tanks = make_cascaded_tanks(300, random_state=0)
     >>> model = SparseBayesNARXRegressorCV(
-    ...     (2, 5), (3.0, 30.0), cv=2, n_networks=1, hidden_layer_sizes=2, max_cycles=5,
+    ...     (2, 5),
+    ...     (3.0, 30.0),
+    ...     cv=2,
+    ...     n_estimators=1,
+    ...     hidden_layer_sizes=2,
+    ...     max_cycles=5,
     ...     random_state=0,
     ... )
     >>> model = model.fit(tanks.data, tanks.target)
@@ -158,15 +176,7 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
     True
     """
 
-    _parameter_constraints: dict = {
-        "lags": ["array-like"],
-        "reg_lambdas": ["array-like"],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        **{
-            name: SparseBayesNARXRegressor._parameter_constraints[name]
-            for name in (*SHARED, "n_networks", "n_jobs", "random_state", "verbose")
-        },
-    }
+    _parameter_constraints: dict = SEARCH_CONSTRAINTS
 
     def __init__(
         self,
@@ -174,47 +184,47 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
         reg_lambdas=(2.0, 6.0, 20.0),
         *,
         cv=8,
-        n_restarts=1,
-        n_networks=6,
+        n_estimators=6,
         include_current_input=True,
         focus="simulation",
+        hidden_layer_sizes=(5,),
+        n_jobs=None,
+        random_state=None,
+        n_restarts=1,
         horizon_schedule="auto",
         initial_conditions="measured",
-        hidden_layer_sizes=(5,),
         skip_connection=True,
         activation="tanh",
         groups="auto",
         kappa_variance=1e-6,
         kappa_weight=1e-3,
         max_cycles=200,
-        n_jobs=None,
-        random_state=None,
         verbose=False,
     ):
         self.lags = lags
         self.reg_lambdas = reg_lambdas
         self.cv = cv
-        self.n_restarts = n_restarts
-        self.n_networks = n_networks
+        self.n_estimators = n_estimators
         self.include_current_input = include_current_input
         self.focus = focus
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.n_restarts = n_restarts
         self.horizon_schedule = horizon_schedule
         self.initial_conditions = initial_conditions
-        self.hidden_layer_sizes = hidden_layer_sizes
         self.skip_connection = skip_connection
         self.activation = activation
         self.groups = groups
         self.kappa_variance = kappa_variance
         self.kappa_weight = kappa_weight
         self.max_cycles = max_cycles
-        self.n_jobs = n_jobs
-        self.random_state = random_state
         self.verbose = verbose
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sessions=None):
-        """Choose lags and prior strength, and learn the committee.
+        """Choose lags and prior strength, and learn the ensemble.
 
         Parameters
         ----------
@@ -238,22 +248,25 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
             As :meth:`SparseBayesNARXRegressor.fit`, for candidates outside their
             range, and for sessions too short for the longest lag and ``cv`` stretches.
         """
-        U, Y = self._check_record(X, y)
+        U, Y, single_output = check_training_record(self, X, y)
         sessions = checks.check_sessions(sessions, len(Y))
-        starts = session_starts(sessions, len(Y))
+        starts = checks.session_starts(sessions, len(Y))
         lags, strengths = self._check_candidates(starts)
-        data = (X, Y[:, 0] if self._single_output else Y, sessions)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        seeds = np.random.SeedSequence(seed).generate_state(self.n_networks) % 2**31
+        y = Y[:, 0] if single_output else Y
+        data = _Data(X, y, sessions, U, Y, starts, stretches(starts, self.cv))
+        root = np.random.SeedSequence(draw_seed(self.random_state))
+        seeds = [int(s) for s in root.generate_state(self.n_estimators) % 2**31]
 
-        tasks = [_Task(lag, s, int(seeds[0]), None) for s in strengths for lag in lags]
-        models = dict(zip(tasks, self._run(tasks, data, starts), strict=True))
-        objective = np.array([_objective(model) for model in models.values()])
+        tasks = [_Task(lag, s, seeds[0], None) for s in strengths for lag in lags]
+        models = dict(zip(tasks, self._run(tasks, data), strict=True))
+        objective = np.array(
+            [objective_per_observation(model) for model in models.values()]
+        )
         objective = objective.reshape(len(strengths), len(lags))
         chosen = [lags[k] for k in objective.argmin(axis=1)]
 
-        errors = self._cross_validate(chosen, strengths, int(seeds[0]), data, starts)
-        self.cv_results_ = {
+        errors = self._cross_validate(chosen, strengths, seeds[0], data)
+        results = {
             "reg_lambda": np.array(strengths),
             "lag": np.array(chosen),
             "test_error": errors,
@@ -261,7 +274,8 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
             "lags": np.array(lags),
             "objective": objective,
         }
-        self._form_committee(models, seeds, data, starts)
+        members = self._learn_members(results, models, seeds, data)
+        self._store(members, results)
         return self
 
     def _check_candidates(self, starts):
@@ -288,24 +302,10 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
             )
         return lags, [float(s) for s in strengths]
 
-    def _template(self, task):
-        shared = {name: getattr(self, name) for name in SHARED}
-        return SparseBayesNARXRegressor(
-            task.lag,
-            task.lag,
-            reg_lambda=task.reg_lambda,
-            selection="evidence",
-            random_state=task.seed,
-            **shared,
-        )
-
-    def _run(self, tasks, data, starts):
+    def _run(self, tasks, data):
         """Fitted models, or held-out errors for tasks with a fold, in their order."""
-        folds = stretches(starts, self.cv)
-        jobs = (
-            delayed(_fit_or_score)(self._template(task), data, starts, folds, task.fold)
-            for task in tasks
-        )
+        shared = {name: getattr(self, name) for name in SHARED_BY_FITS}
+        jobs = (delayed(fit_or_score)(task, shared, data) for task in tasks)
         results = []
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
         for task, result in zip(tasks, running, strict=True):
@@ -314,87 +314,102 @@ class SparseBayesNARXRegressorCV(SparseBayesNARXRegressor):
             results.append(result)
         return results
 
-    def _cross_validate(self, lags, strengths, seed, data, starts):
+    def _cross_validate(self, lags, strengths, seed, data):
         """Errors (n_strengths, cv), in units of the outputs' variance."""
         tasks = [
             _Task(lag, strength, seed, fold)
             for lag, strength in zip(lags, strengths, strict=True)
             for fold in range(self.cv)
         ]
-        errors = np.reshape(self._run(tasks, data, starts), (len(strengths), self.cv))
+        errors = np.reshape(self._run(tasks, data), (len(strengths), self.cv))
         return np.where(
             np.isfinite(errors), np.minimum(errors, WORST_ERROR), WORST_ERROR
         )
 
-    def _form_committee(self, models, seeds, data, starts):
-        """Fits with each strength that stays, the first of them from the choice."""
-        results = self.cv_results_
+    def _learn_members(self, results, models, seeds, data):
+        """Fits with each strength that is kept, the first of them from the choice."""
         order = np.argsort(results["test_error"].mean(axis=1), kind="stable")
         order = [k for k in order if results["kept"][k]]
-        n_starts = max(1, round(self.n_networks / len(order)))
+        n_starts = max(1, round(self.n_estimators / len(order)))
         tasks = [
-            _Task(int(results["lag"][k]), float(results["reg_lambda"][k]), int(s), None)
+            _Task(int(results["lag"][k]), float(results["reg_lambda"][k]), seed, None)
             for k in order
-            for s in seeds[:n_starts]
+            for seed in seeds[:n_starts]
         ]
         further = [task for task in tasks if task not in models]
-        models = models | dict(
-            zip(further, self._run(further, data, starts), strict=True)
-        )
+        models = models | dict(zip(further, self._run(further, data), strict=True))
         members = [models[task] for task in tasks]
         # a model is that of a diverged start only if no other start was left
-        stable = [m for m in members if m.history_["n_diverged_starts"] < m.n_restarts]
+        stable = [member for member in members if not member._learned.diverged]
         if not stable:
-            warnings.warn(
-                "Every network of the committee diverged in free run over the whole "
+            warn_caller(
+                "Every network of the ensemble diverged in free run over the whole "
                 "record. Offer stronger reg_lambdas or other lags, or check whether "
                 "the system is stable.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
-        self.estimators_ = stable or members
-        self.estimator_weights_ = np.full(
-            len(self.estimators_), 1.0 / len(self.estimators_)
-        )
-        self._describe(self.estimators_[0])
+        return stable or members
 
-    def _describe(self, best):
-        """The attributes of the best member, for all that looks at one network."""
-        for name in SKIP_ATTRIBUTES:
-            self.__dict__.pop(name, None)
-        parameters = best.get_params(deep=False)
-        for name, value in vars(best).items():
-            if name not in parameters:
-                setattr(self, name, value)
-        self.reg_lambda_ = best.reg_lambda
-        self.max_lag_ = max(member.max_lag_ for member in self.estimators_)
+    def _store(self, members, results):
+        """Keep the ensemble, and set all public attributes."""
+        networks = [member._lagged.ensemble.members[0] for member in members]
+        weights = np.full(len(members), 1.0 / len(members))
+        ensemble = Ensemble(tuple(networks), weights)
+        best = members[0]
+        self._lagged = best._lagged._replace(ensemble=ensemble)
+        union = union_of_lags([network.lags for network in networks])
+        names = lagged_names(union, input_names(self), output_names(ensemble.n_outputs))
+        relevances = [member.lag_relevance_ for member in members]
+        square = [[r.get(name, 0.0) ** 2 for name in names] for r in relevances]
+        relevance = np.sqrt(weights @ np.array(square)).tolist()
+        attributes = {
+            "cv_results_": results,
+            "estimators_": members,
+            "estimator_weights_": weights,
+            "lag_relevance_": dict(zip(names, relevance, strict=True)),
+            "reg_lambda_": best.reg_lambda,
+            "max_lag_": ensemble.max_lag,
+            "n_outputs_": ensemble.n_outputs,
+            "n_iter_": best.n_iter_,
+        }
+        set_attributes(self, attributes)
 
 
-def _fit_or_score(model, data, starts, folds, fold):
+def fit_or_score(task, shared, data):
     """A model of the whole record, or its error in a fold that its fit did not see."""
-    X, y, sessions = data
-    held_out = folds == fold
-    seen = np.where(held_out if y.ndim == 1 else held_out[:, None], np.nan, y)
+    held_out = data.folds == task.fold
+    seen = np.where(held_out if data.y.ndim == 1 else held_out[:, None], np.nan, data.y)
+    model = SparseBayesNARXRegressor(
+        task.lag,
+        task.lag,
+        reg_lambda=task.reg_lambda,
+        selection="evidence",
+        random_state=task.seed,
+        **shared,
+    )
     with warnings.catch_warnings():
-        # the error, or the committee, says it
+        # the error, or the ensemble, says it
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, seen, sessions=sessions)
-    if fold is None:
+        model.fit(data.X, seen, sessions=data.sessions)
+    if task.fold is None:
         return model
-    U, Y = model._check_record(X, y)
-    record = Record(U, Y, model._lags, starts)
-    score = free_run_error if model.focus == "simulation" else one_step_error
-    return score(model._model, record, np.where(held_out[:, None], Y, np.nan))
+    fitted, lags = model._lagged.ensemble.members[0]
+    record = Record(data.U, data.Y, lags, data.starts)
+    through = free_runs_through if model.focus == "simulation" else steps_through
+    target = np.where(held_out[:, None], data.Y, np.nan)
+    return mean_squared_error(fitted.network, through(record, fitted.scaling, target))
 
 
-def _objective(model):
-    """The objective that a fit minimised, an observation."""
-    return float(model.history_["objective_pruned"][-1]) / model._n_observations
+def objective_per_observation(model):
+    """The objective that a fit minimised, per observation."""
+    return model._learned.objective / model._learned.n_observations
 
 
 def _report(task, result):
     what = f"lags {task.lag}, reg_lambda {task.reg_lambda:g}"
     if task.fold is None:
-        print(f"{what}: objective {_objective(result):.4g} an observation")
+        print(
+            f"{what}: objective {objective_per_observation(result):.4g} per observation"
+        )
     else:
         print(f"{what}, fold {task.fold + 1}: error {result:.4g}")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .kernels.activations import LOGISTIC, RELU, TANH, activate
+from .kernels.layers import Layers
 
 ACTIVATIONS = {"tanh": TANH, "relu": RELU, "logistic": LOGISTIC}
 
@@ -28,6 +29,11 @@ class Network(NamedTuple):
     full_sizes: tuple
     activation: int
     skip: bool = False
+
+    @property
+    def layers(self):
+        """The network as the kernels take it."""
+        return Layers(self.theta, self.sizes, int(self.activation), bool(self.skip))
 
 
 def blocks(sizes, skip=False):

@@ -1,11 +1,15 @@
-"""Parameters that the regressors share: their ranges, and checks against the data."""
+"""Parameters of the regressors: their ranges, and what learning makes of them."""
 
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 
 from .._sklearn import Interval, StrOptions
+from .learning.likelihood import Gaussian
 from .learning.prior import GROUPS
+from .learning.problem import Options
+from .learning.weights import SOLVERS
 from .network import ACTIVATIONS
 
 MODEL_CONSTRAINTS = {
@@ -22,7 +26,7 @@ MODEL_CONSTRAINTS = {
         "array-like",
     ],
     "curvature": [StrOptions({"auto", "full", "diag"})],
-    "solver": [StrOptions({"lm", "lbfgs", "adam"})],
+    "solver": [StrOptions(set(SOLVERS))],
     "max_cycles": [Interval(Integral, 1, None, closed="left")],
     "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
@@ -34,6 +38,127 @@ MODEL_CONSTRAINTS = {
     "verbose": ["verbose"],
 }
 
+LAGGED_CONSTRAINTS = {
+    **MODEL_CONSTRAINTS,
+    "input_lags": [Interval(Integral, 0, None, closed="left"), list],
+    "output_lags": [Interval(Integral, 0, None, closed="left"), list],
+    "include_current_input": ["boolean"],
+    "focus": [StrOptions({"prediction", "simulation"})],
+    "horizon_schedule": [StrOptions({"auto"}), "array-like"],
+    "initial_conditions": [StrOptions({"measured", "estimated"})],
+    "skip_connection": ["boolean"],
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "selection": [StrOptions({"auto", "evidence", "simulation", "validation"})],
+    "weighting": [StrOptions({"uniform", "evidence", "validation"})],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "groups": [StrOptions({"auto", *GROUPS}), list, tuple],
+    "reg_lambda": [
+        StrOptions({"auto"}),
+        Interval(Real, 0, None, closed="left"),
+        "array-like",
+    ],
+}
+
+# Parameters of the search that every one of its fits takes over as they are.
+SHARED_BY_FITS = (
+    "include_current_input",
+    "focus",
+    "hidden_layer_sizes",
+    "n_restarts",
+    "horizon_schedule",
+    "initial_conditions",
+    "skip_connection",
+    "activation",
+    "groups",
+    "kappa_variance",
+    "kappa_weight",
+    "max_cycles",
+)
+
+SEARCH_CONSTRAINTS = {
+    "lags": ["array-like"],
+    "reg_lambdas": ["array-like"],
+    "cv": [Interval(Integral, 2, None, closed="left")],
+    **{
+        name: LAGGED_CONSTRAINTS[name]
+        for name in (
+            *SHARED_BY_FITS,
+            "n_estimators",
+            "n_jobs",
+            "random_state",
+            "verbose",
+        )
+    },
+}
+
+
+class FocusDefaults(NamedTuple):
+    """What "auto" stands for."""
+
+    groups: tuple
+    reg_lambda: float
+    selection: str
+
+
+# A free run asks for a smooth network rather than for one with few weights, and its
+# residuals stay correlated over some rows, so that several of them count as one: 3
+# would be best for systems with white noise, 20 for the measured tanks.
+DEFAULTS = {
+    "prediction": FocusDefaults(("row", "column"), 4.0, "simulation"),
+    "simulation": FocusDefaults(("layer",), 5.0, "evidence"),
+}
+
+
+def resolve_auto(estimator):
+    """Parameters of a lagged regressor, with "auto" replaced by its meaning."""
+    parameters = estimator.get_params(deep=False)
+    for name, value in DEFAULTS[estimator.focus]._asdict().items():
+        if isinstance(parameters[name], str) and parameters[name] == "auto":
+            parameters[name] = value
+    _check_combination(estimator)
+    return parameters
+
+
+def _check_combination(estimator):
+    """Refuse parameters that contradict each other."""
+    free_run = estimator.focus == "simulation"
+    if free_run and not SOLVERS[estimator.solver].for_free_runs:
+        raise ValueError(
+            f"solver={estimator.solver!r} draws rows in random order, which a free run "
+            "does not allow: use solver='lm' or 'lbfgs' with focus='simulation'."
+        )
+    if estimator.weighting == "validation" and estimator.selection != "validation":
+        raise ValueError(
+            "weighting='validation' needs the stretches that selection='validation' "
+            f"holds out; got selection={estimator.selection!r}."
+        )
+
+
+def learning_options(parameters, n_outputs):
+    """`Options` of a fit to so many outputs, from a dict of parameters."""
+    hidden = check_hidden_layer_sizes(parameters["hidden_layer_sizes"])
+    skip = bool(parameters.get("skip_connection", False) and hidden)
+    noise_variance = check_noise_variance(parameters["noise_variance"], n_outputs)
+    strengths = check_reg_lambda(parameters["reg_lambda"], len(hidden) + 1, skip)
+    return Options(
+        hidden_layer_sizes=hidden,
+        skip=skip,
+        activation=parameters["activation"],
+        groups=check_groups(parameters["groups"]),
+        likelihood=Gaussian(noise_variance),
+        reg_lambda=strengths,
+        kappa_variance=float(parameters["kappa_variance"]),
+        kappa_weight=float(parameters["kappa_weight"]),
+        reweight=parameters["reweight"],
+        curvature=parameters["curvature"],
+        solver=parameters["solver"],
+        max_cycles=parameters["max_cycles"],
+        max_iter=parameters["max_iter"],
+        tol=float(parameters["tol"]),
+        normalize=parameters["normalize"],
+        verbose=int(parameters["verbose"]),
+    )
+
 
 def check_hidden_layer_sizes(hidden_layer_sizes):
     """A tuple of widths."""
@@ -42,7 +167,7 @@ def check_hidden_layer_sizes(hidden_layer_sizes):
     if sizes.ndim != 1 or not integral or (sizes.size and sizes.min() < 1):
         raise ValueError(
             "hidden_layer_sizes must be a positive integer or a sequence of positive "
-            f"integers, one a hidden layer; got {hidden_layer_sizes!r}."
+            f"integers, one per hidden layer; got {hidden_layer_sizes!r}."
         )
     return tuple(int(size) for size in sizes)
 
@@ -50,22 +175,22 @@ def check_hidden_layer_sizes(hidden_layer_sizes):
 def check_groups(groups):
     """A tuple of distinct group kinds."""
     kinds = (groups,) if isinstance(groups, str) else tuple(groups)
-    unknown = [kind for kind in kinds if kind not in GROUPS]
+    unknown = [kind for kind in kinds if kind not in tuple(GROUPS)]
     if unknown or not kinds or len(set(kinds)) < len(kinds):
         raise ValueError(
-            f"groups must be one of {GROUPS} or a sequence of distinct ones; "
+            f"groups must be one of {tuple(GROUPS)} or a sequence of distinct ones; "
             f"got {groups!r}."
         )
     return kinds
 
 
 def check_reg_lambda(reg_lambda, n_layers, skip=False):
-    """Strengths as an array, one a weight layer and one for the skip connection."""
+    """Strengths as an array, one per weight layer and one for the skip connection."""
     n_layers = n_layers + skip
     strengths = np.asarray(reg_lambda, dtype=np.float64)
     if strengths.ndim > 1 or (strengths.ndim == 1 and len(strengths) != n_layers):
         raise ValueError(
-            f"reg_lambda must be a number or one number a weight layer ({n_layers} "
+            f"reg_lambda must be a number or one number per weight layer ({n_layers} "
             f"here: the hidden layers, the output{', the skip' if skip else ''}); got "
             f"{reg_lambda!r}."
         )
@@ -83,7 +208,7 @@ def check_noise_variance(noise_variance, n_outputs):
     noise = np.asarray(noise_variance, dtype=np.float64)
     if noise.ndim > 1 or (noise.ndim == 1 and len(noise) != n_outputs):
         raise ValueError(
-            "noise_variance must be 'auto', a number, or one number an output "
+            "noise_variance must be 'auto', a number, or one number per output "
             f"({n_outputs} here); got {noise_variance!r}."
         )
     if not np.isfinite(noise).all() or (noise <= 0).any():

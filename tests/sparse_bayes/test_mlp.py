@@ -5,6 +5,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
+from fitted_models import fitted_network
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -224,9 +225,9 @@ def test_pruning_makes_cycles_cheaper():
     model = SparseBayesMLPRegressor(30, groups="column", reg_lambda=4.0, tol=1e-3)
     model.set_params(random_state=0).fit(X, y)
     n_units = int(model.masks_[1].any(axis=1).sum())
-    assert n_units == model.history_["n_active_neurons"][-1] < 30
+    assert n_units == model.history_["n_active_units"][-1] < 30
     n_inputs = int(model.masks_[0].any(axis=1).sum())
-    assert len(model._model.network.theta) == (n_inputs + 2) * n_units + 1
+    assert len(fitted_network(model).network.theta) == (n_inputs + 2) * n_units + 1
 
 
 @UNFINISHED

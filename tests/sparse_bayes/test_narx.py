@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+from fitted_models import fitted_network
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, TimeSeriesSplit
@@ -13,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
+from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import one_step_scorer, simulation_rmse, simulation_scorer
 from skbayesnn.sparse_bayes.prediction import posterior
 
@@ -74,7 +76,7 @@ def test_the_relevant_lags_are_found(fitted):
 
 def test_linear_system_is_recovered(linear):
     """Without hidden layer the coefficients are those of the system."""
-    coefs, _ = posterior.unscaled_layers(linear._model)
+    coefs, _ = posterior.unscaled_layers(fitted_network(linear))
     # regressors u(t), u(t-1), u(t-2), y(t-1), y(t-2)
     assert_allclose(coefs[0][:, 0], [0, 0.8, 0, 1.2, -0.5], atol=0.01)
     assert np.sqrt(linear.noise_variance_) == pytest.approx(NOISE, rel=0.15)
@@ -253,12 +255,12 @@ def test_divergence_is_a_warning_and_nan():
     y += 1e-9 * rng.normal(size=60)
     model = SparseBayesNARXRegressor(output_lags=1, hidden_layer_sizes=())
     model.fit(None, y)
-    with pytest.warns(RuntimeWarning, match="70 predicted rows diverged|diverged"):
+    with pytest.warns(DivergenceWarning, match="70 predicted rows diverged|diverged"):
         free = model.predict(np.empty((200, 0)), y_init=y[:1])
     first = np.flatnonzero(np.isnan(free))[0]
     assert np.isfinite(free[:first]).all() and np.isnan(free[first:]).all()
     assert np.abs(free[:first] - y.mean()).max() <= 100 * y.std()
-    with pytest.warns(RuntimeWarning, match="diverged"):
+    with pytest.warns(DivergenceWarning, match="diverged"):
         free, std = model.predict(np.empty((200, 0)), y_init=y[:1], return_std=True)
     assert_array_equal(np.isnan(std), np.isnan(free))
 

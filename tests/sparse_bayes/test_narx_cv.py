@@ -2,75 +2,36 @@
 
 import pickle
 import statistics
-import warnings
 
 import numpy as np
 import pytest
 import sklearn
+from fitted_models import n_observations
 from numpy.testing import assert_allclose, assert_array_equal
+from search_cases import (
+    CV,
+    LAGS,
+    SHARED,
+    STRENGTHS,
+    assert_same_ensemble,
+    estimator,
+    quietly,
+    record,
+    tanks,
+)
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
-from skbayesnn.datasets import make_cascaded_tanks
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes import narx_cv as _narx_cv
 from skbayesnn.sparse_bayes.learning.selection import not_clearly_worse, stretches
-
-LAGS, STRENGTHS, CV = (2, 4), (3.0, 30.0), 3
-FAST = dict(cv=CV, n_restarts=1, n_networks=2, hidden_layer_sizes=2, max_cycles=6)
-SHARED = (
-    "focus",
-    "hidden_layer_sizes",
-    "max_cycles",
-    "initial_conditions",
-    "n_restarts",
-)
-
-
-def record(n_rows=150, seed=0):
-    """One input, and an output with noise that does not enter the system."""
-    rng = np.random.default_rng(seed)
-    u, x = rng.uniform(-1, 1, size=(n_rows, 1)), np.zeros(n_rows)
-    for t in range(2, n_rows):
-        x[t] = 1.2 * x[t - 1] - 0.5 * x[t - 2] + np.tanh(2 * u[t - 1, 0])
-    return u, 5 + x + 0.1 * rng.standard_normal(n_rows)
-
-
-def tanks(n_rows=180):
-    return make_cascaded_tanks(n_rows, return_X_y=True, random_state=0)
-
-
-def estimator(lags=LAGS, reg_lambdas=STRENGTHS, **options):
-    options = {**FAST, "random_state": 0, **options}
-    return SparseBayesNARXRegressorCV(lags, reg_lambdas, **options)
-
-
-def quietly(model, *data, **arguments):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(*data, **arguments)
-
-
-def assert_same_committee(a, b):
-    for name, values in a.cv_results_.items():
-        assert_array_equal(values, b.cv_results_[name])
-    assert len(a.estimators_) == len(b.estimators_)
-    for one, other in zip(a.estimators_, b.estimators_, strict=True):
-        for first, second in zip(one.coefs_, other.coefs_, strict=True):
-            assert_array_equal(first, second)
 
 
 @pytest.fixture(scope="module")
 def fitted():
     return quietly(estimator(), *tanks())
-
-
-# the choice
 
 
 def test_defaults_on_a_small_record():
@@ -214,7 +175,7 @@ def test_lags_too_long_for_a_stretch_are_left_out(sessions, expected):
     n = sum(sessions)
     u, y = record(n)
     ids = np.repeat(np.arange(len(sessions)), sessions)
-    model = estimator((10, 9, 5), (30.0,), n_networks=1, max_cycles=1)
+    model = estimator((10, 9, 5), (30.0,), n_estimators=1, max_cycles=1)
     quietly(model, u, y, sessions=ids)
     assert_array_equal(model.cv_results_["lags"], expected)
 
@@ -241,7 +202,7 @@ def test_no_lag_is_short_enough():
         (dict(reg_lambdas=(np.inf,)), "reg_lambdas"),
         (dict(reg_lambdas=("strong",)), "reg_lambdas"),
         (dict(cv=1), "cv"),
-        (dict(n_networks=0), "n_networks"),
+        (dict(n_estimators=0), "n_estimators"),
         (dict(focus="both"), "focus"),
         (dict(horizon_schedule=(2, 1)), "horizon_schedule"),
         (dict(hidden_layer_sizes=(0,)), "hidden_layer_sizes"),
@@ -256,7 +217,7 @@ def test_bad_parameters(options, message):
 def test_a_strength_given_twice_counts_once():
     u, y = record(60)
     twice = quietly(estimator((2,), (30.0, 3.0, 30.0)), u, y)
-    assert_same_committee(twice, quietly(estimator((2,), (3.0, 30.0)), u, y))
+    assert_same_ensemble(twice, quietly(estimator((2,), (3.0, 30.0)), u, y))
 
 
 def test_constant_output():
@@ -267,10 +228,7 @@ def test_constant_output():
     assert_array_equal(model.cv_results_["test_error"], 0.0)
 
 
-# the committee
-
-
-def test_committee(fitted):
+def test_ensemble(fitted):
     u, y = tanks()
     kept = fitted.cv_results_["kept"]
     errors = fitted.cv_results_["test_error"].mean(axis=1)
@@ -288,205 +246,6 @@ def test_committee(fitted):
         found = fitted.predict(u, **arguments)
         rows = slice(fitted.max_lag_, None)
         assert_allclose(found[rows], np.mean(members, axis=0)[rows], rtol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("n_networks", "n_members"), [(1, 3), (3, 3), (4, 3), (5, 6), (6, 6)]
-)
-def test_networks_are_shared_out_to_the_strengths(monkeypatch, n_networks, n_members):
-    """At least one each; the first of a strength is the fit that chose its lags."""
-    monkeypatch.setattr(
-        _narx_cv, "not_clearly_worse", lambda errors: np.ones(3, dtype=bool)
-    )
-    u, y = record(60)
-    model = estimator((2,), (3.0, 10.0, 30.0), n_networks=n_networks, max_cycles=2)
-    quietly(model, u, y)
-    assert len(model.estimators_) == n_members
-    strengths = [member.reg_lambda for member in model.estimators_]
-    errors = model.cv_results_["test_error"].mean(axis=1)
-    expected = np.repeat(np.array([3.0, 10.0, 30.0])[errors.argsort()], n_members // 3)
-    assert_array_equal(strengths, expected)
-    # one seed a start, the same for every strength
-    seeds = [member.random_state for member in model.estimators_]
-    assert len(set(seeds)) == n_members // 3
-    objective = model.cv_results_["objective"][errors.argmin(), 0]
-    first = model.estimators_[0].history_["objective_pruned"][-1] / 58
-    assert first == pytest.approx(objective, rel=1e-12)
-
-
-@pytest.fixture(params=[(2, 6), (6, 2)], ids=["short first", "long first"])
-def mixed(request, monkeypatch):
-    """A committee whose members look back 2 and 6 rows, fitted to gaps, too."""
-    lag_of = dict(zip((3.0, 30.0), request.param, strict=True))
-    monkeypatch.setattr(
-        _narx_cv,
-        "_objective",
-        lambda model: abs(model.max_lag_ - lag_of[model.reg_lambda]),
-    )
-    monkeypatch.setattr(
-        _narx_cv, "not_clearly_worse", lambda errors: np.ones(2, dtype=bool)
-    )
-    u, y = record(120)
-    model = quietly(estimator((2, 6), max_cycles=15), u, y)
-    assert sorted(m.max_lag_ for m in model.estimators_) == [2, 6]
-    return model
-
-
-def test_members_with_different_lags(mixed):
-    u, y = record(80, seed=1)
-    first = mixed.estimators_[0].max_lag_
-    assert mixed.max_lag_ == 6
-    names = mixed.get_lagged_feature_names_out()
-    assert len(names) == 2 * first + 1 == len(mixed.feature_relevance_)
-    assert list(mixed.lag_relevance_) == list(names)
-    sessions = np.repeat([0, 1], 40)
-    for arguments in (
-        dict(y=y),
-        dict(y=y, horizon=3),
-        dict(y=y, horizon=None),
-        dict(y=y, sessions=sessions),
-        dict(y=y, horizon=None, sessions=sessions),
-        dict(y_init=y[:6]),
-        dict(y_init=y[:9]),
-        dict(y_init=y[:9], X_init=u[:9]),
-    ):
-        mean, std = mixed.predict(u, return_std=True, **arguments)
-        assert np.isfinite(mean).all() and np.isfinite(std).all()
-        heads = [0, 40] if "sessions" in arguments else [0]
-        n_known = len(arguments.get("y_init", y[:6]))
-        known = np.zeros(80, dtype=bool)
-        for head in heads:
-            known[head : head + n_known] = "X_init" not in arguments
-        assert_array_equal(mean[known], y[known])
-        assert_array_equal(std[known], 0.0)
-        if arguments.get("horizon", 1) is None:
-            # every member starts where the longest lag allows
-            expected = []
-            for part in np.split(np.arange(80), heads[1:]):
-                init = dict(y_init=y[part][:6])
-                runs = [m.predict(u[part], **init) for m in mixed.estimators_]
-                expected.append(np.mean(runs, axis=0))
-            expected = np.concatenate(expected)
-        else:
-            runs = [m.predict(u, **arguments) for m in mixed.estimators_]
-            expected = np.mean(runs, axis=0)
-        assert_allclose(mean[~known], expected[~known], rtol=1e-10)
-
-
-@pytest.mark.parametrize("horizon", [1, 4, None])
-def test_score_with_different_lags(mixed, horizon):
-    """Rows that are known to the committee do not count."""
-    u, y = record(80, seed=1)
-    mean = mixed.predict(u, y, horizon=horizon)
-    expected = r2_score(y[6:], mean[6:])
-    assert mixed.score(u, y, horizon=horizon) == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(ValueError, match="y holds no row to score.*max_lag_=6"):
-        mixed.score(u[:6], y[:6], horizon=horizon)
-    if horizon == 1:
-        # nor do those whose window is incomplete for a member
-        y[40] = np.nan
-        mean = mixed.predict(u, y)
-        rows = np.r_[6:40, 47:80]
-        expected = r2_score(y[rows], mean[rows])
-        assert mixed.score(u, y, horizon=1) == pytest.approx(expected, rel=1e-12)
-    rmse = np.sqrt(np.mean((mixed.predict(u, y_init=y[:6]) - y)[6:] ** 2))
-    if horizon is None:
-        assert simulation_scorer(mixed, u, y) == pytest.approx(-rmse, rel=1e-12)
-
-
-@pytest.mark.parametrize("n_known", [1, 2, 3, 5])
-def test_short_start_with_different_lags(mixed, n_known):
-    u, y = record(60, seed=2)
-    mean, std = mixed.predict(u, y_init=y[:n_known], return_std=True)
-    assert mean.shape == std.shape == (60,)
-    assert np.isfinite(mean).all() and (std[n_known:] > 0).all()
-    assert_array_equal(mean[:n_known], y[:n_known])
-    late = mixed.predict(u, y_init=y[:6])
-    # it forgets where it came from
-    assert_allclose(mean[40:], late[40:], atol=0.05 * y.std())
-    assert np.isfinite(mixed.predict(u)).all()
-
-
-def test_draws_with_different_lags(mixed):
-    u, y = record(30, seed=1)
-    draws = mixed.sample_y(u, y_init=y[:6], n_samples=4)
-    assert draws.shape == (30, 4) and np.isfinite(draws).all()
-    assert_array_equal(draws[:6], np.repeat(y[:6, None], 4, axis=1))
-
-
-def test_displays_with_different_lags(mixed):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    from skbayesnn import displays
-
-    u, y = record(80, seed=1)
-    simulation = displays.SimulationDisplay.from_estimator(mixed, u, y)
-    relevance = displays.LagRelevanceDisplay.from_estimator(mixed)
-    assert simulation.figure_.axes and relevance.figure_.axes
-    plt.close("all")
-
-
-def diverge(monkeypatch, *strengths, n_starts=1):
-    """Fits with these strengths pass for diverged, from some of their starts."""
-    fit_or_score = _narx_cv._fit_or_score
-
-    def marked(model, data, starts, folds, fold):
-        result = fit_or_score(model, data, starts, folds, fold)
-        if fold is None and model.reg_lambda in strengths:
-            result.history_["n_diverged_starts"] = np.array(n_starts)
-        return result
-
-    monkeypatch.setattr(_narx_cv, "_fit_or_score", marked)
-    monkeypatch.setattr(
-        _narx_cv,
-        "not_clearly_worse",
-        lambda errors: np.ones(len(errors), dtype=bool),
-    )
-
-
-@pytest.mark.parametrize("strength", STRENGTHS)
-def test_diverged_members_are_left_out(monkeypatch, strength):
-    diverge(monkeypatch, strength)
-    u, y = record(60)
-    model = quietly(estimator((2,), n_networks=4), u, y)
-    assert {m.reg_lambda for m in model.estimators_} == set(STRENGTHS) - {strength}
-    assert_allclose(model.estimator_weights_, 0.5)
-    assert model.reg_lambda_ == model.estimators_[0].reg_lambda
-
-
-def test_members_of_which_one_start_diverged_stay(monkeypatch):
-    diverge(monkeypatch, *STRENGTHS)
-    u, y = record(60)
-    # without a warning
-    model = estimator((2,), n_restarts=2, max_cycles=200).fit(u, y)
-    assert {m.reg_lambda for m in model.estimators_} == set(STRENGTHS)
-
-
-def test_every_member_diverged(monkeypatch):
-    diverge(monkeypatch, *STRENGTHS, n_starts=2)
-    u, y = record(60)
-    with pytest.warns(ConvergenceWarning, match="Every network of the committee"):
-        model = estimator((2,), n_restarts=2).fit(u, y)
-    assert len(model.estimators_) == 2
-    assert np.isfinite(model.predict(u, y)).all()
-
-
-def test_a_record_that_no_free_run_can_follow():
-    """An unstable system in closed loop: the search still ends, with a warning."""
-    rng = np.random.default_rng(0)
-    u, y = np.zeros((200, 1)), np.zeros(200)
-    for t in range(1, 200):
-        y[t] = 1.4 * y[t - 1] + u[t - 1, 0] + 0.1 * rng.standard_normal()
-        u[t] = -1.1 * y[t] + rng.standard_normal()
-    # one step ahead the system is found, and no longer run leads away from it
-    model = estimator((1,), hidden_layer_sizes=(), horizon_schedule=(1, None))
-    with pytest.warns(ConvergenceWarning, match="Every network of the committee"):
-        model.fit(u, y)
-    # errors are cut off, so that one fold does not decide
-    assert model.cv_results_["test_error"].max() == 10.0
-    assert model.score(u, y, horizon=1) > 0.9
-
-
-# every kind of record
 
 
 def test_autoregression():
@@ -507,12 +266,12 @@ def test_several_outputs():
         Y[t, 1] = 0.4 * Y[t - 1, 1] + np.tanh(U[t - 1, 1])
     Y = [100, 0] + [10, 1] * Y
     model = quietly(estimator((1, 2), max_cycles=30), U, Y)
-    assert model.n_outputs_ == 2 and len(model.noise_variance_) == 2
+    assert model.n_outputs_ == 2 and len(model.estimators_[0].noise_variance_) == 2
     mean, std = model.predict(U, y_init=Y[:2], return_std=True)
     assert mean.shape == std.shape == Y.shape
     assert model.score(U, Y, horizon=None) > 0.9
     # one column of two dimensions stays one
-    one = quietly(estimator((1,), (3.0,), n_networks=1), U, Y[:, :1])
+    one = quietly(estimator((1,), (3.0,), n_estimators=1), U, Y[:, :1])
     assert one.predict(U, Y[:, :1]).shape == (150, 1)
 
 
@@ -522,14 +281,15 @@ def test_sessions():
     y = y + 3.0 * sessions
     model = quietly(estimator(), u, y, sessions=sessions)
     joined = quietly(estimator(), u, y)
-    assert np.abs(model.coefs_[0] - joined.coefs_[0]).max() > 0
+    coefs, joined_coefs = (m.estimators_[0].coefs_[0] for m in (model, joined))
+    assert np.abs(coefs - joined_coefs).max() > 0
     for arguments in (dict(), dict(horizon=3), dict(horizon=None)):
         together = model.predict(u, y, sessions=sessions, **arguments)
         for number in (0, 1):
             rows = sessions == number
             alone = model.predict(u[rows], y[rows], **arguments)
             assert_allclose(together[rows], alone, rtol=1e-12)
-    lost = [m._n_observations + 2 * m.max_lag_ for m in model.estimators_]
+    lost = [n_observations(m) + 2 * m.max_lag_ for m in model.estimators_]
     assert lost == [160] * len(lost)
 
 
@@ -549,10 +309,11 @@ def test_data_frames(library):
     frame, series = frames.DataFrame({"valve": u[:, 0]}), frames.Series(y)
     model = quietly(estimator((2,), (3.0,)), frame, series)
     assert list(model.feature_names_in_) == ["valve"]
-    assert model.get_lagged_feature_names_out()[0] == "valve(t)"
+    first = model.estimators_[0]
+    assert first.get_lagged_feature_names_out()[0] == "valve(t)"
     assert list(model.lag_relevance_)[0] == "valve(t)"
     plain = quietly(estimator((2,), (3.0,)), u, y)
-    assert_same_committee(model, plain)
+    assert_same_ensemble(model, plain)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(
             frame.rename({"valve": "pump"})
@@ -569,15 +330,12 @@ def test_data_frames(library):
 def test_refit_forgets_what_the_new_model_lacks():
     u, y = record(60)
     model = quietly(estimator((2,), (3.0,)), u, y)
-    assert model.skip_coef_.shape == (5, 1)
+    assert model.estimators_[0].skip_coef_.shape == (5, 1)
     quietly(model.set_params(skip_connection=False), u, y)
-    assert not hasattr(model, "skip_coef_")
+    assert not hasattr(model.estimators_[0], "skip_coef_")
     assert set(vars(model)) == set(
         vars(quietly(estimator((2,), (3.0,), skip_connection=False), u, y))
     )
-
-
-# as an estimator
 
 
 def test_parameters_reach_the_members():
@@ -612,8 +370,8 @@ def test_reproducible_for_any_n_jobs(random_state):
         return quietly(model.set_params(random_state=seed), u, y)
 
     alone = search()
-    assert_same_committee(alone, search())
-    assert_same_committee(alone, search(n_jobs=2))
+    assert_same_ensemble(alone, search())
+    assert_same_ensemble(alone, search(n_jobs=2))
     other = quietly(estimator((1, 2), random_state=1, max_cycles=3), u, y)
     assert (
         np.abs(other.cv_results_["objective"] - alone.cv_results_["objective"]).max()
@@ -665,7 +423,7 @@ def test_old_fit_survives(fitted, interrupt_after, failure):
 
 def test_verbose_prints_a_line_a_fit(capsys):
     u, y = record(60)
-    model = quietly(estimator((1, 2), n_networks=4, verbose=True, max_cycles=2), u, y)
+    model = quietly(estimator((1, 2), n_estimators=4, verbose=True, max_cycles=2), u, y)
     lines = capsys.readouterr().out.splitlines()
     n_further = len(model.estimators_) - model.cv_results_["kept"].sum()
     assert len(lines) == 2 * 2 + 2 * CV + n_further
@@ -690,7 +448,7 @@ def test_in_a_pipeline(routing):
         pipeline = make_pipeline(StandardScaler(), model)
         quietly(pipeline, u, y, **{key: sessions})
         # two sessions lose two rows each
-        assert pipeline[-1]._n_observations == 116
+        assert n_observations(pipeline[-1].estimators_[0]) == 116
         if routing:
             assert pipeline.score(u, y, sessions=sessions, horizon=None) > 0.7
         free, std = pipeline.predict(u, y_init=y[:1], return_std=True)

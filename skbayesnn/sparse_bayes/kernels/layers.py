@@ -1,23 +1,40 @@
-"""Compiled passes through a multi-layer perceptron with one flat parameter vector.
-
-Layer ``l`` maps ``sizes[l]`` units to ``sizes[l + 1]`` units.  ``theta`` holds, layer
-after layer, its weight matrix in C order (fan-in first) and then its biases.  Hidden
-units use ``activation``, the output layer is linear.  A ``theta`` that is longer ends
-in a skip connection: weights (n_features, n_outputs) from the inputs to the outputs.
+"""Compiled passes of many samples through a multi-layer perceptron.
 
 Samples stand along the last axis everywhere: inputs are (n_features, n_samples),
-outputs (n_outputs, n_samples), and a Jacobian holds one parameter a row.  So every
-inner loop runs over ``BLOCK`` neighbouring samples and vectorises, whatever the
+outputs (n_outputs, n_samples), and a Jacobian holds one parameter per row. So every
+inner loop runs over ``BLOCK`` neighbouring samples and vectorises regardless of the
 widths of the layers, and a pruned weight (a zero in ``theta``) costs one comparison.
 
-``weights[o]`` multiplies output ``o`` in the squared error and in the Jacobian: the
-inverse noise standard deviation, up to a common factor.
+``weights`` (n_outputs, n_samples), or (n_outputs, 1) where all samples have the same,
+multiply the errors and the rows of the Jacobian: the inverse noise standard deviation,
+up to a common factor.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ..._numba import kernel
 from .activations import BLOCK, activate_many, activation_workspace, slope_block
+
+
+class Layers(NamedTuple):
+    """A network as all kernels take it, with one flat parameter vector.
+
+    Layer ``l`` maps ``sizes[l]`` units to ``sizes[l + 1]`` units; hidden units use the
+    activation, the output layer is linear.
+
+    theta : (n_parameters,) layer after layer, its weight matrix in C order (fan-in
+        first) and then its biases; at the end the skip connection
+    sizes : (n_layers + 1,) int64
+    activation : code of the hidden activation
+    skip : whether weights (n_features, n_outputs) lead from inputs to outputs as well
+    """
+
+    theta: np.ndarray
+    sizes: np.ndarray
+    activation: int
+    skip: bool
 
 
 @kernel
@@ -46,8 +63,9 @@ def _load(XT, start, width, a):
 
 
 @kernel
-def _forward_block(theta, sizes, activation, a, power, bits):
+def _forward_block(layers, a, power, bits):
     """Fill all units ``a`` (n_units, BLOCK) from the inputs in its first rows."""
+    theta, sizes, activation = layers.theta, layers.sizes, layers.activation
     n_layers = len(sizes) - 1
     below = 0
     w = 0
@@ -69,7 +87,7 @@ def _forward_block(theta, sizes, activation, a, power, bits):
                 activate_many(activation, h, BLOCK, power, bits)
         below = above
         w = bias + n_out
-    if w < len(theta):
+    if layers.skip:
         n_out = sizes[n_layers]
         for j in range(n_out):
             h = a[below + j]
@@ -82,12 +100,13 @@ def _forward_block(theta, sizes, activation, a, power, bits):
 
 
 @kernel
-def _backward_block(theta, sizes, activation, a, delta):
+def _backward_block(layers, a, delta):
     """Send the output derivatives in the last rows of ``delta`` back to all units.
 
     On return ``delta`` holds, for every hidden and output unit, the derivative with
     respect to its pre-activation, and for the inputs the derivative itself.
     """
+    theta, sizes, activation = layers.theta, layers.sizes, layers.activation
     n_layers = len(sizes) - 1
     first = n_units(sizes) - sizes[n_layers]
     above = first
@@ -110,7 +129,7 @@ def _backward_block(theta, sizes, activation, a, delta):
             if layer > 0:
                 slope_block(activation, a[below + i], d)
         above = below
-    if skip < len(theta):
+    if layers.skip:
         n_out = sizes[n_layers]
         for i in range(sizes[0]):
             d = delta[i]
@@ -123,8 +142,9 @@ def _backward_block(theta, sizes, activation, a, delta):
 
 
 @kernel
-def forward(theta, sizes, activation, XT):
+def forward(layers, XT):
     """Outputs of the network, shape (n_outputs, n_samples)."""
+    sizes = layers.sizes
     n_samples = XT.shape[1]
     n_out = sizes[-1]
     a = np.zeros((n_units(sizes), BLOCK))
@@ -134,7 +154,7 @@ def forward(theta, sizes, activation, XT):
     for start in range(0, n_samples, BLOCK):
         width = min(BLOCK, n_samples - start)
         _load(XT, start, width, a)
-        _forward_block(theta, sizes, activation, a, power, bits)
+        _forward_block(layers, a, power, bits)
         for o in range(n_out):
             for s in range(width):
                 out[o, start + s] = a[first + o, s]
@@ -155,11 +175,12 @@ def _product(x, d, width, squared):
 
 
 @kernel
-def _add_products(sizes, a, delta, width, out, squared):
+def _add_products(layers, a, delta, width, out, squared):
     """Add to ``out`` the derivatives by each parameter summed over a block.
 
     With ``squared`` the squares of the single samples' derivatives are summed.
     """
+    sizes = layers.sizes
     below = 0
     w = 0
     for layer in range(len(sizes) - 1):
@@ -178,7 +199,7 @@ def _add_products(sizes, a, delta, width, out, squared):
             out[w] += total
             w += 1
         below = above
-    if w < len(out):
+    if layers.skip:
         for i in range(sizes[0]):
             for j in range(sizes[-1]):
                 out[w] += _product(a[i], delta[below + j], width, squared)
@@ -186,65 +207,75 @@ def _add_products(sizes, a, delta, width, out, squared):
 
 
 @kernel
-def loss_gradient(theta, sizes, activation, weights, XT, YT):
+def loss_gradient(layers, weights, XT, YT):
     """Half the weighted squared error and its gradient, by backpropagation."""
+    sizes = layers.sizes
     n_samples = XT.shape[1]
     n_out = sizes[-1]
     a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
     power, bits = activation_workspace(BLOCK)
     first = len(a) - n_out
-    gradient = np.zeros_like(theta)
+    gradient = np.zeros_like(layers.theta)
     loss = 0.0
     for start in range(0, n_samples, BLOCK):
         width = min(BLOCK, n_samples - start)
         _load(XT, start, width, a)
-        _forward_block(theta, sizes, activation, a, power, bits)
+        _forward_block(layers, a, power, bits)
         for o in range(n_out):
-            squared_weight = weights[o] * weights[o]
+            squared_weight = weights[o, 0] * weights[o, 0]
             for s in range(width):
+                if weights.shape[1] > 1:
+                    squared_weight = weights[o, start + s] * weights[o, start + s]
                 residual = a[first + o, s] - YT[o, start + s]
                 delta[first + o, s] = squared_weight * residual
                 loss += 0.5 * squared_weight * residual * residual
-        _backward_block(theta, sizes, activation, a, delta)
-        _add_products(sizes, a, delta, width, gradient, False)
+        _backward_block(layers, a, delta)
+        _add_products(layers, a, delta, width, gradient, False)
     return loss, gradient
 
 
 @kernel
-def _seed_output(delta, first, o, value):
+def _seed_output(delta, first, o, weights, start, width):
+    """Start the backward pass of one output of a block."""
     delta[first:] = 0.0
-    delta[first + o] = value
+    if weights.shape[1] == 1:
+        delta[first + o] = weights[o, 0]
+    else:
+        for s in range(width):
+            delta[first + o, s] = weights[o, start + s]
 
 
 @kernel
-def ggn_diag(theta, sizes, activation, weights, XT):
+def ggn_diag(layers, weights, XT):
     """Exact diagonal of ``J.T @ J`` without ever forming ``J``.
 
     The backward pass of equation (21) with its Gauss-Newton term alone: each output
     sends one derivative back, whose square is accumulated.
     """
+    sizes = layers.sizes
     n_samples = XT.shape[1]
     n_out = sizes[-1]
     a = np.zeros((n_units(sizes), BLOCK))
     delta = np.zeros_like(a)
     power, bits = activation_workspace(BLOCK)
     first = len(a) - n_out
-    diag = np.zeros_like(theta)
+    diag = np.zeros_like(layers.theta)
     for start in range(0, n_samples, BLOCK):
         width = min(BLOCK, n_samples - start)
         _load(XT, start, width, a)
-        _forward_block(theta, sizes, activation, a, power, bits)
+        _forward_block(layers, a, power, bits)
         for o in range(n_out):
-            _seed_output(delta, first, o, weights[o])
-            _backward_block(theta, sizes, activation, a, delta)
-            _add_products(sizes, a, delta, width, diag, True)
+            _seed_output(delta, first, o, weights, start, width)
+            _backward_block(layers, a, delta)
+            _add_products(layers, a, delta, width, diag, True)
     return diag
 
 
 @kernel
-def _store_jacobian(sizes, a, delta, column, start, width, o, JT):
-    """Write the derivatives by the kept parameters, one parameter a row."""
+def _store_jacobian(layers, a, delta, column, start, width, o, JT):
+    """Write the derivatives by the kept parameters, one parameter per row."""
+    sizes = layers.sizes
     below = 0
     w = 0
     for layer in range(len(sizes) - 1):
@@ -266,7 +297,7 @@ def _store_jacobian(sizes, a, delta, column, start, width, o, JT):
                     for s in range(width):
                         JT[c, o, start + s] = x[s] * d[s]
         below = above
-    if w < len(column):
+    if layers.skip:
         for i in range(sizes[0]):
             x = a[i]
             for j in range(sizes[-1]):
@@ -279,13 +310,14 @@ def _store_jacobian(sizes, a, delta, column, start, width, o, JT):
 
 
 @kernel
-def jacobian(theta, sizes, activation, column, n_columns, weights, XT):
+def jacobian(layers, column, n_columns, weights, XT):
     """Outputs and their weighted derivatives by the parameters that are kept.
 
     ``column[p]`` is the row of parameter ``p`` in the result, -1 if it was pruned.
     Returns outputs (n_outputs, n_samples) and the transposed Jacobian
     (n_columns, n_outputs, n_samples).
     """
+    sizes = layers.sizes
     n_samples = XT.shape[1]
     n_out = sizes[-1]
     a = np.zeros((n_units(sizes), BLOCK))
@@ -297,34 +329,11 @@ def jacobian(theta, sizes, activation, column, n_columns, weights, XT):
     for start in range(0, n_samples, BLOCK):
         width = min(BLOCK, n_samples - start)
         _load(XT, start, width, a)
-        _forward_block(theta, sizes, activation, a, power, bits)
+        _forward_block(layers, a, power, bits)
         for o in range(n_out):
             for s in range(width):
                 out[o, start + s] = a[first + o, s]
-            _seed_output(delta, first, o, weights[o])
-            _backward_block(theta, sizes, activation, a, delta)
-            _store_jacobian(sizes, a, delta, column, start, width, o, JT)
+            _seed_output(delta, first, o, weights, start, width)
+            _backward_block(layers, a, delta)
+            _store_jacobian(layers, a, delta, column, start, width, o, JT)
     return out, JT
-
-
-@kernel
-def input_sensitivity(theta, sizes, activation, XT):
-    """Mean squared derivative of the outputs by each input, summed over outputs."""
-    n_features, n_samples = XT.shape
-    n_out = sizes[-1]
-    a = np.zeros((n_units(sizes), BLOCK))
-    delta = np.zeros_like(a)
-    power, bits = activation_workspace(BLOCK)
-    first = len(a) - n_out
-    total = np.zeros(n_features)
-    for start in range(0, n_samples, BLOCK):
-        width = min(BLOCK, n_samples - start)
-        _load(XT, start, width, a)
-        _forward_block(theta, sizes, activation, a, power, bits)
-        for o in range(n_out):
-            _seed_output(delta, first, o, 1.0)
-            _backward_block(theta, sizes, activation, a, delta)
-            for i in range(n_features):
-                for s in range(width):
-                    total[i] += delta[i, s] * delta[i, s]
-    return total / n_samples

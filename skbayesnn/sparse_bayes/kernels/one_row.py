@@ -1,7 +1,9 @@
 """Compiled passes of one sample through a network, as a recursion needs them.
 
-Layout of ``theta`` as in `mlp`. Inner loops run over the units of a layer, which stand
-side by side in memory, and vectorise.
+They walk over the layers as those of `layers` do, but not in the same loops: one sample
+has no neighbours to vectorise over. Inner loops run over the units of a layer instead,
+whose weights stand side by side in memory, in the other order of the two loops over a
+weight matrix. Blocks of one sample would take several times as long.
 """
 
 import numpy as np
@@ -22,8 +24,9 @@ def row_workspace(sizes):
 
 
 @kernel
-def forward_row(theta, sizes, activation, a, power, bits):
+def forward_row(layers, a, power, bits):
     """All units from the inputs at the head of ``a``."""
+    theta, sizes, activation = layers.theta, layers.sizes, layers.activation
     n_layers = len(sizes) - 1
     below = 0
     w = 0
@@ -43,7 +46,7 @@ def forward_row(theta, sizes, activation, a, power, bits):
             activate_many(activation, h, n_out, power, bits)
         below = above
         w = bias + n_out
-    if w < len(theta):
+    if layers.skip:
         n_out = sizes[n_layers]
         for i in range(sizes[0]):
             for j in range(n_out):
@@ -51,12 +54,13 @@ def forward_row(theta, sizes, activation, a, power, bits):
 
 
 @kernel
-def backward_row(theta, sizes, activation, a, delta, derivative):
+def backward_row(layers, a, delta, derivative):
     """Derivatives of the output whose seed stands in the last places of ``delta``.
 
     Fills ``delta`` for all units (for inputs: the derivative by the scaled input) and
     ``derivative`` by each parameter.
     """
+    theta, sizes, activation = layers.theta, layers.sizes, layers.activation
     n_layers = len(sizes) - 1
     first = n_units(sizes) - sizes[n_layers]
     above = first
@@ -83,10 +87,48 @@ def backward_row(theta, sizes, activation, a, delta, derivative):
         bias = w + n_in * n_out
         derivative[bias : bias + n_out] = d
         above = below
-    if skip < len(theta):
+    if layers.skip:
         n_out = sizes[n_layers]
         for i in range(sizes[0]):
             for j in range(n_out):
                 d = delta[first + j]
                 delta[i] += theta[skip + i * n_out + j] * d
                 derivative[skip + i * n_out + j] = a[i] * d
+
+
+@kernel
+def tangent_row(layers, deviation, a, tangent):
+    """Change of each unit of ``a``, to first order, with a deviation of the parameters.
+
+    The inputs stay as they are. ``a`` comes from `forward_row`.
+    """
+    theta, sizes, activation = layers.theta, layers.sizes, layers.activation
+    n_layers = len(sizes) - 1
+    tangent[: sizes[0]] = 0.0
+    below = 0
+    w = 0
+    for layer in range(n_layers):
+        n_in = sizes[layer]
+        n_out = sizes[layer + 1]
+        above = below + n_in
+        bias = w + n_in * n_out
+        t = tangent[above : above + n_out]
+        t[:] = deviation[bias : bias + n_out]
+        for i in range(n_in):
+            x = a[below + i]
+            dx = tangent[below + i]
+            start = w + i * n_out
+            moved = deviation[start : start + n_out]
+            row = theta[start : start + n_out]
+            for j in range(n_out):
+                t[j] += x * moved[j] + dx * row[j]
+        if layer < n_layers - 1:
+            for j in range(n_out):
+                t[j] *= slope(activation, a[above + j])
+        below = above
+        w = bias + n_out
+    if layers.skip:
+        n_out = sizes[n_layers]
+        for i in range(sizes[0]):
+            for j in range(n_out):
+                tangent[below + j] += a[i] * deviation[w + i * n_out + j]

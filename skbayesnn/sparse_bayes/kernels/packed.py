@@ -2,50 +2,71 @@
 
 Passing an array to a kernel costs more than a small network does, so everything that a
 step needs is packed into two arrays, and taken from them as views: ``memory`` (float64)
-with the numbers, ``layout`` (int64) with the places where they stand. A committee is
+with the numbers, ``layout`` (int64) with the places where they stand. An ensemble is
 packed as a whole; each of its networks runs on outputs of its own. No step allocates.
 
 ``memory`` starts with the inputs of the row to predict, the outputs predicted last, and
-the limit of `narx.Recursion`. ``layout`` starts with the fields ``N_NETWORKS`` to
-``NOW``, and goes on with a record of the fields ``ACTIVATION`` to ``SCRATCH`` for each
+the limit of `recursion.Feedback`. ``layout`` starts with the fields ``N_NETWORKS`` to
+``NOW``, followed by a record of the fields ``ACTIVATION`` to ``SCRATCH`` for each
 network. The history of a network is a ring buffer of rows, each the inputs and then the
 outputs.
+
+The step is that of `recursion`, except that histories are in the user's units: a state
+that is saved holds exactly what was measured, and a run that resumes from it gives the
+same numbers as one without a stop.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ..._numba import kernel
+from .layers import Layers
 from .one_row import forward_row
 
 # head of `layout`; LENGTH: of a history; NOW: where the newest row starts in each
 N_NETWORKS, N_INPUTS, N_OUTPUTS, LENGTH, NOW = range(5)
 HEAD = 5
-# One record a network. SIZES and BACK are places in `layout`: of the layers' widths,
+# One record per network. SIZES and BACK are places in `layout`: of the layers' widths,
 # and behind them of the distances in the history from the newest row back to each
 # regressor. The others are places in `memory`, of blocks that follow one another.
-ACTIVATION, DIVERGED, SIZES, BACK = range(4)
-WEIGHT, THETA, X_SCALING, Y_SCALING, HISTORY, UNITS, SCRATCH = range(4, 11)
-RECORD = 11
-# of shares that should be one half; as in the median of whole records
+ACTIVATION, SKIP, DIVERGED, SIZES, BACK = range(5)
+WEIGHT, THETA, X_SCALING, Y_SCALING, HISTORY, UNITS, SCRATCH = range(5, 12)
+RECORD = 12
+# Of sums of weights that should be one half; as in the median of whole records.
 ROUNDING = 1e-9
 
 
-def pack(networks, weights, n_inputs, n_outputs, n_rows, limit):
-    """Memory and layout of some networks, with ``n_rows`` rows of missing history.
+class Member(NamedTuple):
+    """A network to be packed, and the maps around it.
 
-    ``networks`` holds (theta, sizes, activation, recursion) of each.
+    layers : Layers
+    signal, lag : (n_regressors,) int64; signals count inputs first, then outputs
+    x_offset, x_scale : (n_regressors,)
+    y_offset, y_scale : (n_outputs,)
     """
+
+    layers: Layers
+    signal: np.ndarray
+    lag: np.ndarray
+    x_offset: np.ndarray
+    x_scale: np.ndarray
+    y_offset: np.ndarray
+    y_scale: np.ndarray
+
+
+def pack(members, weights, n_inputs, n_outputs, n_rows, limit):
+    """Memory and layout of some networks, with ``n_rows`` rows of missing history."""
     width = n_inputs + n_outputs
     length = width * n_rows
     memory = [np.zeros(width), [limit]]
     records, tail = [], []
     place = width + 1
-    tail_place = HEAD + RECORD * len(networks)
-    for weight, (theta, sizes, activation, recursion) in zip(
-        weights, networks, strict=True
-    ):
-        x_scaling = [recursion.x_offset, recursion.x_scale]
-        y_scaling = [recursion.y_offset, recursion.y_scale]
+    tail_place = HEAD + RECORD * len(members)
+    for weight, member in zip(weights, members, strict=True):
+        theta, sizes, activation, skip = member.layers
+        x_scaling = [member.x_offset, member.x_scale]
+        y_scaling = [member.y_offset, member.y_scale]
         blocks = [
             [weight],
             theta,
@@ -57,20 +78,20 @@ def pack(networks, weights, n_inputs, n_outputs, n_rows, limit):
         ]
         places = place + np.cumsum([0, *(len(block) for block in blocks)])
         sizes_place, tail_place = tail_place, tail_place + len(sizes)
-        back = width * recursion.lag - recursion.signal
+        back = width * member.lag - member.signal
         back_place, tail_place = tail_place, tail_place + len(back)
-        records += [activation, 0, sizes_place, back_place]
+        records += [activation, skip, 0, sizes_place, back_place]
         records += places[:-1].tolist()
         tail += [*sizes, *back]
         memory += blocks
         place = places[-1]
-    head = [len(networks), n_inputs, n_outputs, length, length - width]
+    head = [len(members), n_inputs, n_outputs, length, length - width]
     layout = np.array([*head, *records, *tail], dtype=np.int64)
     return np.concatenate(memory), layout
 
 
 def histories(memory, layout):
-    """Views (n_rows, n_inputs + n_outputs) of the ring buffers, one a network."""
+    """Views (n_rows, n_inputs + n_outputs) of the ring buffers, one per network."""
     width, length = layout[N_INPUTS] + layout[N_OUTPUTS], layout[LENGTH]
     starts = layout[HEAD + HISTORY :: RECORD][: layout[N_NETWORKS]]
     return [memory[start : start + length].reshape(-1, width) for start in starts]
@@ -104,11 +125,15 @@ def _gather(memory, layout, at, now):
 @kernel
 def _forward(memory, layout, at):
     """All units of one network from its regressors."""
-    sizes = layout[layout[at + SIZES] : layout[at + BACK]]
-    theta = memory[layout[at + THETA] : layout[at + X_SCALING]]
+    layers = Layers(
+        memory[layout[at + THETA] : layout[at + X_SCALING]],
+        layout[layout[at + SIZES] : layout[at + BACK]],
+        layout[at + ACTIVATION],
+        layout[at + SKIP] != 0,
+    )
     a = memory[layout[at + UNITS] : layout[at + SCRATCH]]
     power = memory[layout[at + SCRATCH] : layout[at + SCRATCH] + len(a)]
-    forward_row(theta, sizes, layout[at + ACTIVATION], a, power, power.view(np.int64))
+    forward_row(layers, a, power, power.view(np.int64))
 
 
 @kernel
@@ -164,15 +189,15 @@ def _combine(memory, layout, place):
     high = np.inf
     for k in range(n_networks):
         value = memory[layout[HEAD + k * RECORD + HISTORY] + place]
-        share = 0.0
+        below = 0.0
         for j in range(n_networks):
             at = HEAD + j * RECORD
             # false for a NaN
             if memory[layout[at + HISTORY] + place] <= value:
-                share += memory[layout[at + WEIGHT]]
-        if share >= (0.5 - ROUNDING) * total and value < low:
+                below += memory[layout[at + WEIGHT]]
+        if below >= (0.5 - ROUNDING) * total and value < low:
             low = value
-        if share > (0.5 + ROUNDING) * total and value < high:
+        if below > (0.5 + ROUNDING) * total and value < high:
             high = value
     return 0.5 * (low + high)
 
@@ -218,7 +243,7 @@ def run(memory, layout, X, out):
 def update(memory, layout):
     """Replace the newest outputs of all networks by those that stand in ``memory``.
 
-    A missing one leaves the networks' own. A network that diverged goes on once all
+    A missing one leaves the networks' own. A network that diverged resumes once all
     outputs of the row are there.
     """
     n_inputs = layout[N_INPUTS]

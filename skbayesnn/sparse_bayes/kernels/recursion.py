@@ -1,8 +1,12 @@
-"""Compiled simulation of a network that feeds its outputs back.
+r"""Compiled free runs of a network through records, and their exact sensitivities.
 
-All memory is taken before the loop. Missing values travel as NaN. A row whose
-regressors are all there, but whose prediction leaves the plausible range, has diverged:
-it and all that follow become NaN.
+Training and prediction use the same layout, in the scaled units of the network: one row
+of regressors after the other, run after run. ``origin[t]`` is the row at which the run
+of row ``t`` starts: a lagged output at or after it is the network's own, one before it
+is measured and stands in ``X``.
+
+A row with a missing regressor (NaN) becomes NaN, and the run continues. From the first
+row on whose outputs leave the plausible range, a run has diverged: the rest is NaN.
 """
 
 from typing import NamedTuple
@@ -12,191 +16,309 @@ import numpy as np
 from ..._numba import kernel
 from .one_row import backward_row, forward_row, row_workspace
 
+# Columns of the sensitivities that are carried through time together.
+COLUMNS = 64
 
-class Recursion(NamedTuple):
-    """How regressors are gathered and outputs scaled.
 
-    signal, lag : (n_inputs_kept,) int64; signals count inputs first, then outputs
-    x_offset, x_scale : (n_inputs_kept,)
-    y_offset, y_scale : (n_outputs,)
-    limit : magnitude of a scaled output from which on it has diverged
+class Feedback(NamedTuple):
+    """Which regressors are past outputs, and how an output becomes a regressor.
+
+    position : (n_fed,) int64, place among the regressors
+    output, lag : (n_fed,) int64
+    slope, offset : (n_fed,); regressor = offset + slope * scaled output
+    limit : magnitude of a scaled output beyond which the run has diverged
     """
 
-    signal: np.ndarray
+    position: np.ndarray
+    output: np.ndarray
     lag: np.ndarray
-    x_offset: np.ndarray
-    x_scale: np.ndarray
-    y_offset: np.ndarray
-    y_scale: np.ndarray
+    slope: np.ndarray
+    offset: np.ndarray
     limit: float
 
 
-@kernel
-def _longest(lags):
-    longest = np.int64(0)  # typed: a literal would compile every callee twice
-    for lag in lags:
-        longest = max(longest, lag)
-    return longest
+class FreeRun(NamedTuple):
+    """Runs through records.
+
+    feedback : Feedback
+    X : (n_rows, n_features), scaled regressors; measured, NaN where missing
+    origin : (n_rows,) int64, first row of the run of each row
+    given : (n_rows,) bool, rows whose outputs are initial conditions
+    """
+
+    feedback: Feedback
+    X: np.ndarray
+    origin: np.ndarray
+    given: np.ndarray
 
 
 @kernel
-def _gather(recursion, U, Y, row, a):
-    """Scaled regressors of one row; False if one of them is missing."""
-    n_inputs = U.shape[1]
-    for i in range(len(recursion.lag)):
-        signal = recursion.signal[i]
-        past = row - recursion.lag[i]
-        value = U[past, signal] if signal < n_inputs else Y[past, signal - n_inputs]
-        a[i] = (value - recursion.x_offset[i]) / recursion.x_scale[i]
-        if np.isnan(value):
+def load_row(feedback, X, origin, row, path, a):
+    """Regressors of a row, measured or fed back; False if one is missing.
+
+    ``origin`` is that of the row. Kernels unpack a `FreeRun` before their loop over
+    rows: taking arrays from it in every row costs a third of the time of a small
+    network.
+    """
+    for i in range(X.shape[1]):
+        a[i] = X[row, i]
+    for f in range(len(feedback.lag)):
+        past = row - feedback.lag[f]
+        if past >= origin:
+            value = path[past, feedback.output[f]]
+            a[feedback.position[f]] = feedback.offset[f] + feedback.slope[f] * value
+    for i in range(X.shape[1]):
+        if np.isnan(a[i]):
             return False
     return True
 
 
 @kernel
-def _emit(recursion, a, first, Y, row):
-    """Write one row of outputs in the user's units; False if it diverged."""
-    n_outputs = Y.shape[1]
-    for o in range(n_outputs):
+def _emit(feedback, a, row, path):
+    """Write the outputs of a row; False if they left the plausible range."""
+    first = len(a) - path.shape[1]
+    for o in range(path.shape[1]):
         # a NaN fails this comparison, too
-        if not abs(a[first + o]) <= recursion.limit:
+        if not abs(a[first + o]) <= feedback.limit:
             return False
-    for o in range(n_outputs):
-        Y[row, o] = a[first + o] * recursion.y_scale[o] + recursion.y_offset[o]
+    for o in range(path.shape[1]):
+        path[row, o] = a[first + o]
     return True
 
 
 @kernel
-def simulate(theta, sizes, activation, recursion, U, Y, start, stop):
-    """Fill ``Y[start:stop]`` in free run.
+def run_path(layers, run, path):
+    """Fill ``path`` (n_rows, n_outputs) in place; rows that are given stay.
 
-    Returns the first row that diverged, or -1. Rows from there on are NaN.
+    Returns
+    -------
+    diverged : (n_rows,) bool
     """
-    a, power, bits = row_workspace(sizes)
-    first = len(a) - sizes[-1]
-    for row in range(start, stop):
-        if not _gather(recursion, U, Y, row, a):
-            Y[row] = np.nan
+    feedback, X, origin, given = run
+    a, power, bits = row_workspace(layers.sizes)
+    diverged = np.zeros(len(path), dtype=np.bool_)
+    lost = np.int64(-1)
+    for row in range(len(path)):
+        if given[row]:
             continue
-        forward_row(theta, sizes, activation, a, power, bits)
-        if not _emit(recursion, a, first, Y, row):
-            Y[row:stop] = np.nan
-            return row
-    return -1
+        if origin[row] != lost and load_row(feedback, X, origin[row], row, path, a):
+            forward_row(layers, a, power, bits)
+            if _emit(feedback, a, row, path):
+                continue
+            lost = origin[row]
+        diverged[row] = origin[row] == lost
+        for o in range(path.shape[1]):
+            path[row, o] = np.nan
+    return diverged
 
 
 @kernel
-def _quadratic_form(covariance, variances, vector):
-    """``v.T C v`` for the matrix, or for the diagonal where there is no matrix."""
-    total = 0.0
-    if len(covariance) == 0:
-        for i in range(len(vector)):
-            total += variances[i] * vector[i] * vector[i]
-        return total
-    for i in range(len(vector)):
-        if vector[i] != 0.0:
-            inner = 0.0
-            for j in range(len(vector)):
-                inner += covariance[i, j] * vector[j]
-            total += vector[i] * inner
-    return total
+def _add_past(s, gain, past, S, start, stop):
+    """``s += sum_f gain[f] S[past[f]]`` over some columns, four past rows at once."""
+    f = 0
+    while f + 4 <= len(gain):
+        g0, g1, g2, g3 = gain[f], gain[f + 1], gain[f + 2], gain[f + 3]
+        p0, p1 = S[past[f], start:stop], S[past[f + 1], start:stop]
+        p2, p3 = S[past[f + 2], start:stop], S[past[f + 3], start:stop]
+        for p in range(len(s)):
+            s[p] += (g0 * p0[p] + g1 * p1[p]) + (g2 * p2[p] + g3 * p3[p])
+        f += 4
+    while f < len(gain):
+        g0, p0 = gain[f], S[past[f], start:stop]
+        for p in range(len(s)):
+            s[p] += g0 * p0[p]
+        f += 1
 
 
 @kernel
-def simulate_variance(
-    theta,
-    sizes,
-    activation,
-    recursion,
-    column,
-    covariance,
-    variances,
-    noise,
-    ceiling,
-    U,
-    Y,
-    V,
-    start,
-    stop,
-):
-    r"""`simulate` with the variance ``V`` of each output in squared user's units.
+def _past_rows(run, row, here, n_outputs, past):
+    """Places of the rows that are fed back, -1 before the run; True if none is."""
+    feedback, complete = run.feedback, True
+    for f in range(len(past)):
+        past[f] = here - feedback.lag[f] * n_outputs + feedback.output[f]
+        if row - feedback.lag[f] < run.origin[row]:
+            past[f] = -1
+            complete = False
+    return complete
 
-    Linearised around the simulated path. With :math:`g_k` the derivatives of the
-    network by its past outputs, the sensitivity to the weights obeys
 
-    .. math:: s_t = \partial f / \partial \theta + \sum_k g_k s_{t-k},
+@kernel
+def _feed_back(run, gains, S, start):
+    """Turn direct derivatives into those of the path, in place.
 
-    and the deviation caused by process noise, :math:`e_t = \sum_k g_k e_{t-k} + \xi_t`,
-    has its covariance over the last rows carried along. The variance is
-    :math:`s_t^T C s_t + E[e_t^2]`, the second term at most ``ceiling``. Outputs before
-    ``start`` are taken as exact.
+    Some columns after the other, so that the past rows of them stay in the cache. Rows
+    before the origin of a run belong to another one, and may hold infinite values:
+    zeros take their place.
     """
-    n_inputs = U.shape[1]
-    n_outputs = Y.shape[1]
-    n_kept = len(variances)
-    memory = _longest(recursion.lag) + 1
-    a, power, bits = row_workspace(sizes)
-    delta = np.empty_like(a)
-    direct = np.empty_like(theta)
+    n_rows, n_outputs, n_fed = gains.shape
+    memory = len(S) // n_outputs - n_rows
+    past, order = np.empty(n_fed, dtype=np.int64), np.arange(n_fed)
+    copies = np.zeros((n_fed, COLUMNS))
+    for first in range(0, S.shape[1], COLUMNS):
+        last = min(first + COLUMNS, S.shape[1])
+        for row in range(n_rows):
+            if run.given[start + row]:
+                continue
+            here = (row + memory) * n_outputs
+            if _past_rows(run, start + row, here, n_outputs, past):
+                for o in range(n_outputs):
+                    s = S[here + o, first:last]
+                    _add_past(s, gains[row, o], past, S, first, last)
+                continue
+            for f in range(n_fed):
+                if past[f] >= 0:
+                    copies[f, : last - first] = S[past[f], first:last]
+                else:
+                    copies[f] = 0.0
+            for o in range(n_outputs):
+                s = S[here + o, first:last]
+                _add_past(s, gains[row, o], order, copies, 0, last - first)
+
+
+@kernel
+def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop):
+    r"""Fill rows ``start`` to ``stop`` of the path and of its sensitivities, in place.
+
+    With :math:`g_f` the derivative of the network by a fed-back output, the exact
+    derivatives of the path by the parameters obey
+
+    .. math:: s_t = \partial f / \partial \theta + \sum_f g_f s_{t - l_f}.
+
+    Those of rows that are missing or diverged are zero.
+
+    Parameters
+    ----------
+    kept : (n_kept,) int64
+        Parameters, in the order of the columns of ``S``.
+    unknown : (n_rows, n_outputs) int64
+        Column behind those of the parameters for an initial output that is itself to
+        be estimated, -1 for others.
+    diverged : (n_rows,) bool
+        False at first; filled as `run_path` returns it.
+    S : ((memory + stop - start) * n_outputs, n_columns)
+        The first ``memory`` rows are those before ``start``, zero where there are
+        none.
+
+    Returns
+    -------
+    gains : (stop - start, n_outputs, n_fed)
+        :math:`g_f` for each row; zero where a lagged output is measured.
+    """
+    feedback, X, origin, given = run
+    n_outputs, n_kept = path.shape[1], len(kept)
+    memory = len(S) // n_outputs - (stop - start)
+    a, power, bits = row_workspace(layers.sizes)
+    delta = np.zeros_like(a)
+    direct = np.empty_like(layers.theta)
     first = len(a) - n_outputs
-    # both are ring buffers over the last rows
-    S = np.zeros((memory, n_outputs, n_kept))
-    K = np.zeros((memory, n_outputs, memory, n_outputs))
-    gain = np.empty((n_outputs, len(recursion.lag)))
+    gains = np.zeros((stop - start, n_outputs, len(feedback.lag)))
+    lost = np.int64(-1)
+    if start > 0 and diverged[start - 1]:
+        lost = origin[start - 1]
     for row in range(start, stop):
-        if not _gather(recursion, U, Y, row, a):
-            Y[row] = np.nan
-            V[row] = np.nan
+        here = (row - start + memory) * n_outputs
+        S[here : here + n_outputs] = 0.0
+        if given[row]:
+            for o in range(n_outputs):
+                if unknown[row, o] >= 0:
+                    S[here + o, n_kept + unknown[row, o]] = 1.0
             continue
-        forward_row(theta, sizes, activation, a, power, bits)
-        if not _emit(recursion, a, first, Y, row):
-            Y[row:stop] = np.nan
-            V[row:stop] = np.nan
-            return row
-        slot = row % memory
+        finite = False
+        if origin[row] != lost and load_row(feedback, X, origin[row], row, path, a):
+            forward_row(layers, a, power, bits)
+            finite = _emit(feedback, a, row, path)
+            if not finite:
+                lost = origin[row]
+        if not finite:
+            diverged[row] = origin[row] == lost
+            path[row] = np.nan
+            continue
         for o in range(n_outputs):
             delta[first:] = 0.0
             delta[first + o] = 1.0
-            s = S[slot, o]
-            backward_row(theta, sizes, activation, a, delta, direct)
-            for w in range(len(column)):
-                if column[w] >= 0:
-                    s[column[w]] = direct[w]
-            for i in range(len(recursion.lag)):
-                k = recursion.signal[i] - n_inputs
-                gain[o, i] = 0.0
-                if k >= 0:
-                    gain[o, i] = delta[i] * recursion.y_scale[k] / recursion.x_scale[i]
-                    past = S[(row - recursion.lag[i]) % memory, k]
-                    for p in range(n_kept):
-                        s[p] += gain[o, i] * past[p]
-        _advance_noise(recursion, gain, n_inputs, noise, K, row, memory)
-        for o in range(n_outputs):
-            spread = _quadratic_form(covariance, variances, S[slot, o])
-            # written so that a variance beyond all numbers, a NaN, meets the ceiling
-            fed_back = K[slot, o, slot, o]
-            spread += fed_back if fed_back < ceiling[o] else ceiling[o]
-            V[row, o] = spread * recursion.y_scale[o] * recursion.y_scale[o]
-    return -1
+            backward_row(layers, a, delta, direct)
+            s = S[here + o]
+            for p in range(n_kept):
+                s[p] = direct[kept[p]]
+            for f in range(len(feedback.lag)):
+                if row - feedback.lag[f] >= origin[row]:
+                    slope = feedback.slope[f]
+                    gains[row - start, o, f] = delta[feedback.position[f]] * slope
+    _feed_back(run, gains, S, start)
+    return gains
+
+
+def sensitivity_blocks(layers, run, kept, unknown, path, block):
+    """Run `run_sensitivities` block after block of rows.
+
+    Yields (rows, S, gains, diverged) for each: a slice, derivatives (n * n_outputs,
+    n_columns), gains and flags. The derivatives are a view of memory that the next
+    block overwrites. Fills ``path`` in place.
+    """
+    n_rows, n_outputs = path.shape
+    n_columns = len(kept) + int(unknown.max(initial=-1)) + 1
+    memory = int(run.feedback.lag.max(initial=0))
+    block = min(n_rows, max(64, memory, block))
+    head = memory * n_outputs
+    S = np.zeros((head + block * n_outputs, n_columns))
+    diverged = np.zeros(n_rows, dtype=bool)
+    for start in range(0, n_rows, max(1, block)):
+        rows = slice(start, min(start + block, n_rows))
+        view = S[: head + (rows.stop - start) * n_outputs]
+        gains = run_sensitivities(
+            layers, run, kept, unknown, path, diverged, view, start, rows.stop
+        )
+        yield rows, view[head:], gains, diverged[rows]
+        S[:head] = view[len(view) - head :]
 
 
 @kernel
-def _advance_noise(recursion, gain, n_inputs, noise, K, row, memory):
-    """Covariance of the new row's deviation with those of the rows before."""
+def path_gradient(layers, run, path, adjoint):
+    """Gradient by all parameters, by backpropagation through time.
+
+    ``adjoint`` (n_rows, n_outputs) comes with the derivatives of a loss by the outputs
+    of each row alone; those that act through later rows are added here, in place.
+    """
+    feedback, X, origin, given = run
+    n_outputs = path.shape[1]
+    a, power, bits = row_workspace(layers.sizes)
+    delta = np.zeros_like(a)
+    direct = np.empty_like(layers.theta)
+    gradient = np.zeros_like(layers.theta)
+    first = len(a) - n_outputs
+    for row in range(len(path) - 1, -1, -1):
+        if given[row]:
+            continue
+        load_row(feedback, X, origin[row], row, path, a)
+        forward_row(layers, a, power, bits)
+        delta[first:] = adjoint[row]
+        backward_row(layers, a, delta, direct)
+        for w in range(len(gradient)):
+            gradient[w] += direct[w]
+        for f in range(len(feedback.lag)):
+            past = row - feedback.lag[f]
+            if past >= origin[row]:
+                slope = feedback.slope[f]
+                adjoint[past, feedback.output[f]] += delta[feedback.position[f]] * slope
+    return gradient
+
+
+@kernel
+def _advance_noise(run, gain, noise, K, row):
+    """Covariances of the deviation of a new row with those of the rows before it."""
+    feedback, memory, n_outputs = run.feedback, len(K), len(noise)
     slot = row % memory
-    n_outputs = len(noise)
     K[slot] = 0.0
     K[:, :, slot] = 0.0
-    for o in range(n_outputs):
-        for i in range(len(recursion.lag)):
-            k = recursion.signal[i] - n_inputs
-            if k < 0:
-                continue
-            past = (row - recursion.lag[i]) % memory
+    for f in range(len(feedback.lag)):
+        if row - feedback.lag[f] < run.origin[row]:
+            continue
+        past, k = (row - feedback.lag[f]) % memory, feedback.output[f]
+        for o in range(n_outputs):
             for m in range(memory):
                 if m != slot:
                     for q in range(n_outputs):
-                        K[slot, o, m, q] += gain[o, i] * K[past, k, m, q]
+                        K[slot, o, m, q] += gain[o, f] * K[past, k, m, q]
     for o in range(n_outputs):
         for m in range(memory):
             if m != slot:
@@ -205,88 +327,40 @@ def _advance_noise(recursion, gain, n_inputs, noise, K, row, memory):
     for o in range(n_outputs):
         for q in range(n_outputs):
             total = noise[o] * noise[o] if o == q else 0.0
-            for i in range(len(recursion.lag)):
-                k = recursion.signal[i] - n_inputs
-                if k >= 0:
-                    past = (row - recursion.lag[i]) % memory
-                    total += gain[o, i] * K[slot, q, past, k]
+            for f in range(len(feedback.lag)):
+                if row - feedback.lag[f] >= run.origin[row]:
+                    past = (row - feedback.lag[f]) % memory
+                    total += gain[o, f] * K[slot, q, past, feedback.output[f]]
             K[slot, o, slot, q] = total
 
 
 @kernel
-def predict_ahead(theta, sizes, activation, recursion, U, Y, horizon, out, start, stop):
-    """``horizon``-step-ahead predictions of the rows from ``start + max_lag`` on.
+def fed_back_noise(run, gains, noise):
+    r"""Variance that noise of standard deviation ``noise`` in every row adds to a path.
 
-    Row ``t`` is simulated from the measured outputs up to row ``t - horizon``, or, near
-    the start, from the first complete window. Returns how many rows diverged.
+    Linearised around the path, the deviation obeys :math:`e_t = \sum_f g_f e_{t - l_f}
+    + \xi_t`. Its covariance over the last rows is carried along.
+
+    Returns
+    -------
+    variance : (n_rows, n_outputs)
     """
-    max_lag = _longest(recursion.lag)
-    path = np.empty((max_lag + horizon, Y.shape[1]))
-    n_diverged = 0
-    for row in range(start + max_lag, stop):
-        origin = max(row - horizon + 1, start + max_lag)
-        n_steps = row - origin + 1
-        path[:max_lag] = Y[origin - max_lag : origin]
-        diverged = simulate(
-            theta,
-            sizes,
-            activation,
-            recursion,
-            U[origin - max_lag : row + 1],
-            path,
-            max_lag,
-            max_lag + n_steps,
-        )
-        n_diverged += diverged >= 0
-        out[row] = path[max_lag + n_steps - 1]
-    return n_diverged
-
-
-@kernel
-def predict_ahead_variance(
-    theta,
-    sizes,
-    activation,
-    recursion,
-    column,
-    covariance,
-    variances,
-    noise,
-    ceiling,
-    U,
-    Y,
-    horizon,
-    out,
-    V,
-    start,
-    stop,
-):
-    """`predict_ahead` with variances, as `simulate_variance` gives them."""
-    max_lag = _longest(recursion.lag)
-    path = np.empty((max_lag + horizon, Y.shape[1]))
-    spread = np.empty_like(path)
-    n_diverged = 0
-    for row in range(start + max_lag, stop):
-        origin = max(row - horizon + 1, start + max_lag)
-        n_steps = row - origin + 1
-        path[:max_lag] = Y[origin - max_lag : origin]
-        diverged = simulate_variance(
-            theta,
-            sizes,
-            activation,
-            recursion,
-            column,
-            covariance,
-            variances,
-            noise,
-            ceiling,
-            U[origin - max_lag : row + 1],
-            path,
-            spread,
-            max_lag,
-            max_lag + n_steps,
-        )
-        n_diverged += diverged >= 0
-        out[row] = path[max_lag + n_steps - 1]
-        V[row] = spread[max_lag + n_steps - 1]
-    return n_diverged
+    n_rows, n_outputs, n_fed = gains.shape
+    longest_lag = np.int64(0)
+    for lag in run.feedback.lag:
+        longest_lag = max(longest_lag, lag)
+    longest_run = np.int64(0)
+    for row in range(n_rows):
+        longest_run = max(longest_run, row - run.origin[row])
+    # a ring buffer over the rows that lags of the same run reach
+    memory = min(longest_lag, longest_run) + 1
+    K = np.zeros((memory, n_outputs, memory, n_outputs))
+    variance = np.empty((n_rows, n_outputs))
+    for row in range(n_rows):
+        if run.origin[row] == row:
+            K[:] = 0.0
+        _advance_noise(run, gains[row], noise, K, row)
+        slot = row % memory
+        for o in range(n_outputs):
+            variance[row, o] = K[slot, o, slot, o]
+    return variance

@@ -1,1 +1,6 @@
-"""From a record to fitted networks: likelihood, prior, curvature, cycles, restarts."""
+"""From a problem to learned networks.
+
+A `problem` is run through `stages` from several `restarts`, `cycle` by cycle. A cycle
+combines `likelihood`, `prior`, `curvature` and the fit of the `weights`. `selection`
+ranks and weights what was learned; `result` is what is given back.
+"""

@@ -1,4 +1,4 @@
-r"""Algorithm 1: sparse Bayesian learning of a network, one cycle a step.
+r"""Algorithm 1: sparse Bayesian learning of a network, one cycle per step.
 
 The objective is (9) with the regularisation strength :math:`\lambda` of (15) as a
 temperature: the likelihood is raised to the power :math:`1/\lambda`, which scales its
@@ -9,8 +9,10 @@ Hessian as well. Multiplied by :math:`\lambda`,
    + \log|H_l / \lambda_l + \Upsilon_l^{-1}| \right),
 
 minus twice the log marginal likelihood where every :math:`\lambda` is 1. With one
-:math:`\lambda` the determinant is that of all parameters together; with one a layer it
-is taken layer by layer, as the paper writes it.
+:math:`\lambda` the determinant is that of all parameters together; with one per layer
+it is taken layer by layer, as the paper writes it.
+
+Here the likelihood is Gaussian; `likelihood` says what another one must provide.
 
 A cycle fits the weights, evaluates the curvature there, updates prior and noise
 variances, and prunes.  With the curvature of the cycle held fixed, as in (10), the
@@ -26,10 +28,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..network import Network, layer_index, prune
-from ..records.residuals import Data, FreeRunData
+from ..records.residuals import FitData
 from . import prior as evidence
 from .curvature import (
     Diagonal,
+    Linearization,
     choose_form,
     diagonal_of,
     linearize,
@@ -38,31 +41,31 @@ from .curvature import (
     squared_error,
     well_determined,
 )
+from .likelihood import Gaussian
 from .prior import Prior
-from .weights import WeightFit, fit_weights, initial_memory, penalized_error
+from .weights import SOLVERS, WeightFit, WeightProblem, fit_weights, penalized_error
 
-INITIAL_NOISE = 0.1
-MIN_NOISE = 1e-10
 PATIENCE = 10
-# Objective an observation that one cycle's pruning may cost; the next fit of the
-# weights wins most of it back.
+# By how much the pruning of one cycle may raise the objective, per observation; the
+# next fit of the weights wins most of it back.
 MAX_RISE = 0.1
 
 
 class Settings(NamedTuple):
     """What stays fixed during a fit.
 
+    likelihood : of `likelihood`
     reg_lambda : (n_layers,) array
-    noise_variance : "auto" or the common factor of the noise variances
     curvature : "full" or "diag"
+    solver : a name in `weights.SOLVERS`
     tol : per observation
     """
 
+    likelihood: Gaussian
     reg_lambda: np.ndarray
     reweight: bool
     kappa_variance: float
     kappa_weight: float
-    noise_variance: object
     curvature: str
     solver: str
     max_iter: int
@@ -70,13 +73,18 @@ class Settings(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a fit stands: enough to continue it."""
+    """Where a fit stands: enough to continue it.
+
+    memory : what the solver of the weights remembers, see `WeightFit`
+    objective : ``L`` at the network, prior and noise
+    lowest_objective, idle_cycles : of the cycles since something was pruned
+    """
 
     network: Network
     prior: Prior
     noise: float
-    data: Data | FreeRunData
-    linearization: NamedTuple
+    data: FitData
+    linearization: Linearization
     memory: float
     objective: float
     lowest_objective: float = np.inf
@@ -89,7 +97,7 @@ class Info(NamedTuple):
     objective_start, objective : (10) with the curvature of this cycle, before the
         weight fit and after the update of the variances
     objective_pruned : after pruning, with the curvature of what is left
-    squared_errors : (n_outputs,), not weighted
+    squared_errors : (n_outputs,), without any weights
     """
 
     objective_start: float
@@ -98,7 +106,7 @@ class Info(NamedTuple):
     squared_errors: np.ndarray
     noise: float
     n_weights: int
-    n_neurons: int
+    n_units: int
     n_iter: int
 
 
@@ -109,11 +117,10 @@ class Assessment(NamedTuple):
     gamma: np.ndarray
 
 
-def init(data, network, settings, prior, noise=None):
+def init(settings, data, network, prior, noise=None):
     """A state at the given weights and prior."""
     if noise is None:
-        auto = settings.noise_variance == "auto"
-        noise = INITIAL_NOISE if auto else settings.noise_variance
+        noise = settings.likelihood.initial_noise()
     if len(network.units[0]) < network.full_sizes[0]:
         data = data.select_inputs(network.units[0])
     form = _form(settings, network, data)
@@ -123,7 +130,7 @@ def init(data, network, settings, prior, noise=None):
         noise=float(noise),
         data=data,
         linearization=linearize(network, data, form),
-        memory=initial_memory(settings.solver),
+        memory=SOLVERS[settings.solver].memory,
         objective=np.inf,
     )
     return state._replace(objective=objective(settings, state))
@@ -137,12 +144,13 @@ def with_data(settings, state, data):
 
 
 def converged(state):
-    """Whether the last cycles neither pruned nor brought the objective a new low."""
+    """Whether the last cycles neither pruned nor improved the best objective."""
     return state.idle_cycles >= PATIENCE
 
 
 def step(settings, state, rng):
     """One cycle of Algorithm 1: ``(state, info)``."""
+    state = _weight_observations(settings, state)
     state, gain, n_iter = _fit_weights(settings, state, rng)
     found = assess(settings, state)
     start = found.objective + gain
@@ -155,17 +163,35 @@ def step(settings, state, rng):
         objective_start=start,
         objective=updated,
         objective_pruned=state.objective,
-        squared_errors=state.data.squared_errors(state.network),
+        squared_errors=_squared_errors(state),
         noise=state.noise,
         n_weights=_count_weights(state),
-        n_neurons=int(state.network.sizes[1:-1].sum()),
+        n_units=int(state.network.sizes[1:-1].sum()),
         n_iter=n_iter,
     )
     return state, info
 
 
+def _weight_observations(settings, state):
+    """The state at the observation weights of its residuals, if there are any."""
+    residuals = _residuals(state)
+    weights = settings.likelihood.observation_weights(residuals, state.noise)
+    if weights is None:
+        return state
+    return with_data(settings, state, state.data.with_observation_weights(weights))
+
+
+def _residuals(state):
+    """A function for the residuals in units in which their variance is the noise."""
+    return lambda: state.data.residuals(state.network)
+
+
+def _squared_errors(state):
+    return state.data.with_observation_weights(None).squared_errors(state.network)
+
+
 def _count_idle_cycles(settings, state, pruned):
-    """A new low, by more than the tolerance, starts the count anew; so does pruning."""
+    """The count begins again after pruning and after a better objective."""
     lowest, tol = state.lowest_objective, settings.tol * state.data.n_observations
     idle = 0 if pruned or state.objective < lowest - tol else state.idle_cycles + 1
     lowest = state.objective if pruned else min(lowest, state.objective)
@@ -194,7 +220,7 @@ def _objective(settings, state, logdets):
     weights = network.theta[keep]
     lambdas = strengths(settings, network)
     quadratic = weights * weights / effective_variance(settings, state)
-    value = _misfit(state) + float(np.sum(quadratic[lambdas[keep] > 0.0]))
+    value = _misfit(settings, state) + float(np.sum(quadratic[lambdas[keep] > 0.0]))
     if settings.reweight:
         value += sum(settings.reg_lambda[k] * v for k, v in logdets.items())
     else:
@@ -210,7 +236,7 @@ def log_marginal_likelihood(settings, state):
     curvature = used_curvature(settings, state)
     logdet = log_determinant(curvature, variance, state.noise)
     quadratic = float(np.sum(weights * weights / variance))
-    return -0.5 * (_misfit(state) + quadratic + logdet)
+    return -0.5 * (_misfit(settings, state) + quadratic + logdet)
 
 
 def effective_variance(settings, state):
@@ -254,18 +280,19 @@ def _determine(settings, state, function):
     return gamma, logdets
 
 
-def _misfit(state):
-    """Weighted squared error over the noise, and the noise's normalising constant."""
-    return state.linearization.squared_error / state.noise + _noise_constant(state)
-
-
-def _noise_constant(state):
-    """``log |2 pi noise|`` over all observations."""
-    log_weights = 2.0 * float(state.data.counts @ np.log(state.data.weights))
-    return state.data.n_observations * np.log(2.0 * np.pi * state.noise) - log_weights
+def _misfit(settings, state):
+    data = state.data
+    return settings.likelihood.misfit(
+        _residuals(state),
+        state.linearization.squared_error,
+        data.counts,
+        data.weights,
+        state.noise,
+    )
 
 
 def strengths(settings, network):
+    """``lambda`` of each parameter."""
     return settings.reg_lambda[layer_index(network)]
 
 
@@ -274,32 +301,30 @@ def _count_weights(state):
 
 
 def _form(settings, network, data):
-    curvature = "full" if settings.solver == "lm" else settings.curvature
+    whole = SOLVERS[settings.solver].needs_whole_curvature
+    curvature = "full" if whole else settings.curvature
     return choose_form(curvature, int(network.keep.sum()), data.n_observations)
 
 
 def _fit_weights(settings, state, rng):
     """Step 1: lower the penalised error; returns by how much."""
-    network, noise = state.network, state.noise
+    network, n_observations = state.network, state.data.n_observations
     variance = evidence.parameter_variance(state.prior)
-    precision = (strengths(settings, network) / variance)[network.keep]
-    fit = fit_weights(
-        settings.solver,
-        WeightFit(network, state.linearization, state.memory),
-        state.data,
-        precision,
-        noise,
-        _form(settings, network, state.data),
-        settings.max_iter,
-        0.1 * settings.tol * state.data.n_observations,
-        rng,
+    problem = WeightProblem(
+        data=state.data,
+        precision=(strengths(settings, network) / variance)[network.keep],
+        noise=state.noise,
+        form=_form(settings, network, state.data),
+        max_iter=settings.max_iter,
+        tol=0.1 * settings.tol * n_observations,
     )
-    before = penalized_error(state.linearization, network, precision, noise)
-    after = penalized_error(fit.linearization, fit.network, precision, noise)
+    start = WeightFit(network, state.linearization, state.memory)
+    fit = fit_weights(settings.solver, problem, start, rng)
+    gain = penalized_error(problem, start) - penalized_error(problem, fit)
     state = state._replace(
         network=fit.network, linearization=fit.linearization, memory=fit.memory
     )
-    return state, before - after, fit.n_iter
+    return state, gain, fit.n_iter
 
 
 def _update_hyper_parameters(settings, state, found):
@@ -312,7 +337,7 @@ def _update_hyper_parameters(settings, state, found):
 
 
 def _proposals(settings, state, found):
-    """Updates to try; the last, at the old noise, is sure to descend."""
+    """Updates to try; the last one keeps the noise, and always descends."""
     noise = _update_noise(settings, state, found)
     if not settings.reg_lambda.any():
         yield state._replace(noise=noise)
@@ -327,23 +352,20 @@ def _proposals(settings, state, found):
 
 
 def _update_noise(settings, state, found):
-    r"""Fixed point of the noise variance, ``|r|^2 / (n - sum lambda gamma)``."""
-    if settings.noise_variance != "auto":
-        return state.noise
     n_free = state.data.n_observations
     if settings.reweight:
         keep = state.network.keep
         n_free -= float(strengths(settings, state.network)[keep] @ found.gamma)
     squared = state.linearization.squared_error
-    noise = squared / n_free if n_free > 0.0 else np.inf
-    return max(float(np.clip(noise, 0.1 * state.noise, 2.0 * state.noise)), MIN_NOISE)
+    return settings.likelihood.update_noise(squared, n_free, state.noise)
 
 
 def _prune(settings, state):
-    """Step 3: drop weights below the thresholds, then what hangs on them alone.
+    """Step 3: drop weights below the thresholds, and units that this disconnects.
 
     In a wide layer many small weights may together carry the signal. Where dropping
-    them all would raise the objective too far, the smaller half goes, and so on.
+    them all would raise the objective too far, only the smaller half of them is tried,
+    and so on.
     """
     network, prior = state.network, state.prior
     weights = network.keep & (prior.labels[0] >= 0)
@@ -362,7 +384,7 @@ def _rise(state, drop):
     """What dropping weights adds to the objective at most, with the curvature fixed.
 
     Their part of the prior and of the determinant goes away, and both are positive, so
-    only the error can raise it.
+    only the misfit can raise it, by at most the weighted squared error.
     """
     theta = state.network.theta.copy()
     theta[drop] = 0.0

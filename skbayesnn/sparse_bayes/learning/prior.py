@@ -32,7 +32,6 @@ import numpy as np
 
 from ..network import blocks, join_layers
 
-GROUPS = ("element", "row", "column", "layer")
 # Biases are neither penalised towards zero nor pruned in the paper: this prior is flat
 # for standardised data, yet proper, as the marginal likelihood needs it.
 BIAS_VARIANCE = 100.0
@@ -60,22 +59,32 @@ def init_prior(sizes, groups, skip=False):
     for kind in groups:
         layers, n_groups = [], 0
         for n_in, n_out, n_biases in blocks(sizes, skip):
-            label, count = _label_layer(kind, n_in, n_out)
+            label = GROUPS[kind](n_in, n_out)
             layers.append((label + n_groups, np.full(n_biases, -1)))
-            n_groups += count
+            n_groups += int(label.max(initial=-1)) + 1
         labels.append(join_layers(layers))
         variances.append(np.ones(n_groups))
     return Prior(tuple(labels), tuple(variances))
 
 
-def _label_layer(kind, n_in, n_out):
-    if kind == "element":
-        return np.arange(n_in * n_out).reshape(n_in, n_out), n_in * n_out
-    if kind == "layer":
-        return np.zeros((n_in, n_out), dtype=int), 1
-    if kind == "row":
-        return np.repeat(np.arange(n_in), n_out).reshape(n_in, n_out), n_in
-    return np.tile(np.arange(n_out), (n_in, 1)), n_out
+def _elements(n_in, n_out):
+    return np.arange(n_in * n_out).reshape(n_in, n_out)
+
+
+def _rows(n_in, n_out):
+    return np.repeat(np.arange(n_in), n_out).reshape(n_in, n_out)
+
+
+def _columns(n_in, n_out):
+    return np.tile(np.arange(n_out), (n_in, 1))
+
+
+def _layer(n_in, n_out):
+    return np.zeros((n_in, n_out), dtype=int)
+
+
+# For each kind the group of each weight (n_in, n_out) of a layer, numbered from 0.
+GROUPS = {"element": _elements, "row": _rows, "column": _columns, "layer": _layer}
 
 
 def take(prior, index):

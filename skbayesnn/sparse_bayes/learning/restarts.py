@@ -1,48 +1,26 @@
-"""Fits from several random starts: what each needs, does and leaves."""
+"""A fit: several random starts, their ranking, and what is kept of them."""
 
 from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
 
 from ..._sklearn import one_blas_thread
-from ..network import Network, bias_mask, init_network, prune, split_layers
-from ..records.initial_outputs import estimate_initial
-from ..records.residuals import Data, FreeRunData
+from ..._warnings import warn_caller
+from ..network import bias_mask, init_network, prune, split_layers
 from . import cycle as sparse_bayes
 from . import prior as evidence
+from .result import Fit, learned_network
+from .selection import mean_squared_error
+from .stages import run_stage
 
-# Cycles of the horizons before the last: a start for the next is all they owe.
-FIRST_STAGE_CYCLES = 15
-STAGE_CYCLES = 5
 # After so many halvings the initial weights are below the rounding errors of the data.
 MAX_HALVINGS = 100
 
 
-class Start(NamedTuple):
-    """Where a fit begins; also what ``warm_start`` keeps of the one before."""
-
-    network: Network
-    prior: evidence.Prior
-    noise: float | None
-    scaling: NamedTuple
-    groups: tuple
-
-
-class Stage(NamedTuple):
-    """The errors that a part of a fit squares.
-
-    horizon : rows that a free run lasts, infinite for whole records
-    step_variance : (n_outputs,) of the random walk of unknown initial outputs, if any
-    """
-
-    data: Data | FreeRunData
-    horizon: float
-    step_variance: np.ndarray | None = None
-
-
 class Cycle(NamedTuple):
-    """One line of a fit's history."""
+    """One entry of a fit's history."""
 
     info: sparse_bayes.Info
     horizon: float
@@ -53,7 +31,7 @@ class Run(NamedTuple):
     """One finished (or interrupted) restart.
 
     diverged : whether the free run of the last stage left the plausible range, so that
-        ``state`` is that of a stage before
+        ``state`` is that of an earlier stage
     """
 
     state: sparse_bayes.State
@@ -62,62 +40,104 @@ class Run(NamedTuple):
     diverged: bool
 
 
-class Problem(NamedTuple):
-    """Scaled data and settings: all that a restart needs besides its seed."""
+def learn(problem, seed, *, n_starts=1, n_networks=1, n_jobs=None, keep=False):
+    """The best networks of several starts, as a `Fit`.
 
-    stages: tuple
-    settings: sparse_bayes.Settings
-    groups: tuple
-    sizes: tuple
-    skip: bool
-    activation: str
-    constant_inputs: np.ndarray
-    constant_output: bool
-    max_cycles: int
-    verbose: int
+    Starts that diverged are left out, unless all of them did.
+
+    Parameters
+    ----------
+    seed : int
+        Each start has its own stream of random numbers: ``n_jobs`` changes nothing.
+    n_starts : int
+        Number of starts; a fit that resumes from a previous one has a single start.
+    n_networks : int
+        Number of networks to return.
+    keep : bool
+        After Ctrl-C, return what has been learned so far, if anything. Otherwise
+        Ctrl-C is raised.
+    """
+    seeds = np.random.SeedSequence(seed).spawn(1 if problem.start else n_starts)
+    runs, interrupted = run_restarts(problem, seeds, n_jobs, keep)
+    errors = [_ranking_error(problem, run) for run in runs]
+    ranked = [runs[k] for k in np.argsort(errors, kind="stable")]
+    kept = [run for run in ranked if not run.diverged][:n_networks] or ranked[:1]
+    fit = Fit(
+        networks=tuple(learned_network(problem, run) for run in kept),
+        n_diverged=sum(run.diverged for run in runs),
+        interrupted=interrupted,
+    )
+    if not (interrupted or fit.networks[0].finished):
+        _warn_unfinished(fit.networks[0], problem.max_cycles)
+    return fit
 
 
-def run_restarts(problem, previous, seeds, n_jobs, keep_interrupted):
+def _ranking_error(problem, run):
+    """Error by which restarts are ordered; infinite where the free run diverged."""
+    error = run.state.objective
+    if problem.ranking is not None:
+        error = mean_squared_error(run.state.network, problem.ranking)
+    return error if np.isfinite(error) and not run.diverged else np.inf
+
+
+def _warn_unfinished(learned, max_cycles):
+    if learned.diverged:
+        horizon = learned.history["horizon"][-1]
+        message = (
+            "Every start diverged in free run over the whole record: the model is that "
+            f"of the horizon {horizon:g}. Increase reg_lambda, the lags or n_restarts, "
+            "or check whether the system is stable."
+        )
+    else:
+        message = (
+            f"The objective was still falling after max_cycles={max_cycles} "
+            "cycles. Increase max_cycles or tol."
+        )
+    warn_caller(message, ConvergenceWarning)
+
+
+def run_restarts(problem, seeds, n_jobs=None, keep=False):
     """All restarts in the order of their seeds, and whether Ctrl-C ended them.
 
-    Each has its own stream of random numbers, so ``n_jobs`` changes nothing. Without
-    ``keep_interrupted``, or before the first result, Ctrl-C is raised.
+    Without ``keep``, or before the first result, Ctrl-C is raised.
     """
     runs = []
-    jobs = (delayed(_run)(problem, seed, previous) for seed in seeds)
+    jobs = (delayed(run_start)(problem, seed) for seed in seeds)
     try:
         for run in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             runs.append(run)
             if run.interrupted:
                 break
     except KeyboardInterrupt:
-        if not (keep_interrupted and runs):
+        if not (keep and runs):
             raise
         runs[-1] = runs[-1]._replace(interrupted=True)
     interrupted = any(run.interrupted for run in runs)
-    if interrupted and not keep_interrupted:
+    if interrupted and not keep:
         raise KeyboardInterrupt
     return runs, interrupted
 
 
-def _run(problem, seed, previous):
-    """One restart: Algorithm 1 from random weights or from the previous fit."""
+def run_start(problem, seed):
+    """One restart: Algorithm 1 from random weights or from the previous fit.
+
+    Ctrl-C after the first finished cycle ends it, and is noted.
+    """
     rng = np.random.default_rng(seed)
-    network, prior, noise = _start(problem, rng, previous)
+    network, prior, noise = _start(problem, rng)
     history, state = [], None
     diverged = interrupted = False
     with one_blas_thread():
         try:
             for number, stage in enumerate(problem.stages):
-                if previous and _skippable(problem, number, network):
+                if problem.start and _skippable(problem, number, network):
                     continue
                 if state is None:
-                    network = _within_range(network, stage.data)
+                    network = within_range(network, stage.data)
                 diverged = False
+                cycles = run_stage(problem, number, network, prior, noise, rng)
                 try:
-                    for state, info in _cycles(
-                        problem, number, network, prior, noise, rng
-                    ):
+                    for state, info in cycles:
                         history.append(Cycle(info, stage.horizon, stage.data.counts))
                         network, prior, noise = state.network, state.prior, state.noise
                 except FloatingPointError:
@@ -130,7 +150,7 @@ def _run(problem, seed, previous):
 
 
 def _skippable(problem, number, network):
-    """Whether a warm start can do without this stage: it runs the last one already."""
+    """Whether a warm start can do without this stage: the last one does not diverge."""
     last = problem.stages[-1]
     if number == len(problem.stages) - 1:
         return False
@@ -138,7 +158,7 @@ def _skippable(problem, number, network):
     return bool(np.isfinite(data.squared_errors(network)).all())
 
 
-def _within_range(network, data):
+def within_range(network, data):
     """The network, its weights halved until it can run through the data at all.
 
     Later stages that diverge leave the model of the one before; the first has none.
@@ -154,39 +174,11 @@ def _within_range(network, data):
     )
 
 
-def _cycles(problem, number, network, prior, noise, rng):
-    """Yield the states of one stage; FloatingPointError if its free run diverges."""
-    stage, last = problem.stages[number], number == len(problem.stages) - 1
-    settings, n_cycles = problem.settings, problem.max_cycles
-    if not last:
-        # a weight that one step ahead does not need may matter in free run
-        settings = settings._replace(kappa_variance=0.0, kappa_weight=0.0)
-        n_cycles = min(n_cycles, STAGE_CYCLES if number else FIRST_STAGE_CYCLES)
-    data = stage.data
-    state = sparse_bayes.init(data, network, settings, prior, noise)
-    for cycle in range(n_cycles):
-        state = _with_initial(settings, state, stage.step_variance)
-        state, info = sparse_bayes.step(settings, state, rng)
-        if problem.verbose:
-            _report(cycle, stage.horizon, info)
-        yield state, info
-        if sparse_bayes.converged(state):
-            return
-
-
-def _with_initial(settings, state, step_variance):
-    """Estimate the unknown initial outputs anew, if there are any."""
-    data = state.data
-    if step_variance is None or not (data.unknown >= 0).any():
-        return state
-    data = estimate_initial(state.network, data, state.noise, step_variance)
-    return sparse_bayes.with_data(settings, state, data)
-
-
-def _start(problem, rng, previous):
-    if previous:
-        noise = previous.noise if problem.settings.noise_variance == "auto" else None
-        return previous.network, previous.prior, noise
+def _start(problem, rng):
+    start = problem.start
+    if start:
+        noise = problem.settings.likelihood.initial_noise(start.noise)
+        return start.network, start.prior, noise
     network = init_network(problem.sizes, problem.activation, rng, problem.skip)
     prior = evidence.init_prior(problem.sizes, problem.groups, problem.skip)
     drop = np.zeros(len(network.theta), dtype=bool)
@@ -197,16 +189,3 @@ def _start(problem, rng, previous):
         drop = ~bias_mask(network)
     network, index = prune(network, drop)
     return network, evidence.take(prior, index), None
-
-
-def _report(cycle, horizon, info):
-    ahead = "" if horizon == 1 else f"horizon {horizon:g}, "
-    print(
-        f"{ahead}cycle {cycle + 1}: objective {info.objective:.6g}, {info.n_weights} "
-        f"weights in {info.n_neurons} hidden units"
-    )
-
-
-def finished(run):
-    """Whether a restart ended because nothing changed any more."""
-    return sparse_bayes.converged(run.state) and not run.diverged

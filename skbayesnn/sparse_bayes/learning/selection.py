@@ -1,11 +1,15 @@
-"""How fits of the same record are ranked and weighted."""
+"""How networks that were fitted to the same record are ranked and weighted."""
 
 import numpy as np
 from scipy.optimize import nnls
 
-from ..prediction import forecast as simulation
-from ..prediction import posterior
+from ..kernels.recursion import run_path
 from ..records.lags import build_lag_matrix, complete_rows
+from ..records.layout import free_run_data
+from .problem import scaled_data
+
+# What a diverged run stands for, in standard deviations of the outputs.
+FAR_OFF = 1e6
 
 
 def held_out_rows(starts, fraction):
@@ -16,32 +20,77 @@ def held_out_rows(starts, fraction):
     return held_out
 
 
-def free_run_error(model, record, Y):
-    """Mean squared scaled error, against ``Y``, of the free run through the record.
+def free_runs_through(record, scaling, Y):
+    """Data of free runs through a record, scored against ``Y`` where that is not NaN.
 
-    One step ahead the restarts hardly differ; whether the errors add up when they are
-    fed back tells good from bad.
+    Each run starts from measured outputs and passes through one stretch without gaps,
+    up to the last row that is scored. One step ahead the restarts hardly differ;
+    whether the errors add up when they are fed back tells good from bad.
     """
-    U, _, lags, _ = record
-    total, count = 0.0, 0
-    for start, stop in gap_free_stretches(record):
-        rows = slice(start, stop)
-        ends = np.array([0, stop - start])
-        arguments = (model, lags, U[rows], record.Y[rows], ends, lags.max_lag)
-        simulated = simulation.free_run(*arguments, return_std=False).mean
-        error = ((simulated - Y[rows]) / model.scaling.y_scale)[lags.max_lag :]
-        scored = np.isfinite(Y[rows][lags.max_lag :])
-        total += float(np.sum(np.square(error[scored])))
-        count += int(np.count_nonzero(scored))
-    return total / count if count else np.inf
+    scored = np.isfinite(Y).any(axis=1)
+    pieces = []
+    for start, stop in _gap_free_stretches(record):
+        last = np.flatnonzero(scored[start + record.lags.max_lag : stop])
+        if len(last):
+            pieces.append(slice(start, start + record.lags.max_lag + last[-1] + 1))
+    return _free_runs(record, scaling, Y, pieces)
 
 
-def gap_free_stretches(record):
+def _free_runs(record, scaling, Y, pieces):
+    """`FreeRunData` of slices of a record that have no gap in what the lags read."""
+    lags, n_outputs = record.lags, Y.shape[1]
+    U = np.concatenate([record.U[:0], *(record.U[rows] for rows in pieces)])
+    known = np.concatenate([record.Y[:0], *(record.Y[rows] for rows in pieces)])
+    target = [Y[rows][lags.max_lag :] for rows in pieces]
+    target = np.concatenate([Y[:0], *target])
+    starts = np.cumsum([0, *(rows.stop - rows.start for rows in pieces)])
+    # values that no lag reads may be missing among the first rows
+    U, known = np.nan_to_num(U), np.nan_to_num(known)
+    data, _ = free_run_data(U, known, lags, starts, scaling, np.ones(n_outputs))
+    return data._replace(Y=(target - scaling.y_offset) / scaling.y_scale)
+
+
+def _gap_free_stretches(record):
     """First and last row of every stretch whose windows are all complete."""
     rows = complete_rows(record.U, record.Y, record.lags, record.starts)
     first = rows[np.flatnonzero(np.diff(rows, prepend=-2) > 1)]
     last = rows[np.flatnonzero(np.diff(rows, append=rows[-1] + 2) > 1)]
     return zip(first - record.lags.max_lag, last + 1, strict=True)
+
+
+def steps_through(record, scaling, Y):
+    """Data of single steps through a record, against the complete rows of ``Y``."""
+    U, measured, lags, starts = record
+    rows = complete_rows(U, measured, lags, starts)
+    rows = rows[np.isfinite(Y[rows]).all(axis=1)]
+    Z = build_lag_matrix(U, measured, lags, rows)
+    return scaled_data(Z, Y[rows], scaling, np.ones(Y.shape[1]))
+
+
+def mean_squared_error(network, data):
+    """Of scaled outputs; infinite after a divergence, and where nothing is scored."""
+    if not data.n_observations:
+        return np.inf
+    data = data.select_inputs(network.units[0])
+    return float(data.squared_errors(network).sum()) / data.n_observations
+
+
+def ensemble_weights(networks, weighting, strength, record, held_out_fraction):
+    """Weights of learned networks, which sum to one.
+
+    They are equal; by evidence, at the temperature ``strength`` of the fit; or those
+    that fit the ends of the sessions best.
+    """
+    if weighting == "validation" and len(networks) > 1:
+        held_out = held_out_rows(record.starts, held_out_fraction)
+        scaling = networks[0].fitted.scaling
+        return stacking_weights(
+            [one.fitted.network for one in networks], scaling, record, held_out
+        )
+    if weighting == "evidence":
+        objective = np.array([one.objective for one in networks])
+        return evidence_weights(objective, max(1.0, strength))
+    return np.full(len(networks), 1.0 / len(networks))
 
 
 def evidence_weights(objective, strength):
@@ -50,44 +99,34 @@ def evidence_weights(objective, strength):
     return relative / relative.sum()
 
 
-def stacking_weights(members, record, held_out):
-    """Weights, not negative, whose mixture fits the held-out free run best.
+def stacking_weights(networks, scaling, record, held_out):
+    """Nonnegative weights whose mixture fits the held-out free run best.
 
-    Equal ones where no run reaches a held-out row.
+    They are equal where no run reaches a held-out row.
     """
-    U, Y, lags, _ = record
-    scaling = members[0]._model.scaling
-    offset, scale = scaling.y_offset, scaling.y_scale
-    paths, targets = [], []
-    for start, stop in gap_free_stretches(record):
-        rows = slice(start, stop)
-        ends = np.array([0, stop - start])
-        arguments = (U[rows], Y[rows], ends, lags.max_lag, np.inf, False)
-        runs = np.array([member._forecast(*arguments).mean for member in members])
-        scored = held_out[rows] & np.isfinite(runs).any(axis=(0, 2))
-        scored[: lags.max_lag] = False
-        paths.append(((runs - offset) / scale)[:, scored].reshape(len(members), -1))
-        targets.append(((Y[rows] - offset) / scale)[scored].ravel())
-    paths, target = np.concatenate(paths, axis=1), np.concatenate(targets)
-    # what diverged is far off
-    matrix = np.where(np.isfinite(paths), paths, 1e6).T
+    pieces = [slice(start, stop) for start, stop in _gap_free_stretches(record)]
+    data = _free_runs(record, scaling, record.Y, pieces)
+    runs = np.array([_path(network, data) for network in networks])
+    before = record.lags.max_lag
+    scored = np.concatenate([held_out[rows][before:] for rows in pieces])
+    scored &= np.isfinite(runs).any(axis=(0, 2))
+    paths, target = runs[:, scored].reshape(len(networks), -1), data.Y[scored].ravel()
+    matrix = np.where(np.isfinite(paths), paths, FAR_OFF).T
     # a heavy row asks the weights to sum to one
     heavy = 1e3 * np.sqrt(len(target))
-    matrix = np.vstack([matrix, np.full(len(members), heavy)])
+    matrix = np.vstack([matrix, np.full(len(networks), heavy)])
     weights, _ = nnls(matrix, np.append(target, heavy))
     total = weights.sum()
-    return weights / total if total > 0.0 else np.full(len(members), 1 / len(members))
+    n_networks = len(networks)
+    return weights / total if total > 0.0 else np.full(n_networks, 1 / n_networks)
 
 
-def one_step_error(model, record, Y):
-    """Mean squared scaled error, against ``Y``, one step ahead."""
-    U, measured, lags, starts = record
-    rows = complete_rows(U, measured, lags, starts)
-    rows = rows[np.isfinite(Y[rows]).all(axis=1)]
-    if not len(rows):
-        return np.inf
-    error = posterior.mean(model, build_lag_matrix(U, measured, lags, rows)) - Y[rows]
-    return float(np.mean(np.square(error / model.scaling.y_scale)))
+def _path(network, data):
+    """Scaled outputs of free runs, NaN from the row on in which one diverges."""
+    data = data.select_inputs(network.units[0])
+    path = data.initial.copy()
+    run_path(network.layers, data.run, path)
+    return path
 
 
 def stretches(starts, n_stretches):
@@ -102,8 +141,8 @@ def not_clearly_worse(errors):
     ``errors`` (n_candidates, n_folds), from the weakest candidate to the strongest.
     Folds differ far more than candidates, so they are compared fold by fold: clearly
     is a mean difference of more than two of its standard errors. Weaker candidates do
-    not count, since what they gain on a few folds they may lose many times over where
-    the record is left.
+    not count: what they gain on a few folds they may lose many times over where
+    predictions leave the record.
     """
     best = errors.mean(axis=1).argmin()
     difference = errors - errors[best]

@@ -1,9 +1,9 @@
-"""Draws of whole records: weights from the posterior, noise in every step.
+"""Draws of whole records of one network: weights from its posterior, and noise.
 
 The posterior is that of the network linearised in its weights, so a draw takes the
 linearised network as well. Weights that the data determine only in their sum, as those
 of two units in their linear range, go far and cancel each other there; in the network
-itself they saturate, and cancel no more. A network that was fitted to the errors of
+itself they saturate, and no longer cancel. A network that was fitted to the errors of
 free runs is linearised in its whole path, as its posterior is.
 
 Each function returns the draws (n_rows, n_outputs, n_samples) and, for each, whether
@@ -12,152 +12,149 @@ it diverged.
 
 import numpy as np
 
-from ..kernels import sampled_runs as kernels
-from ..records.lags import build_lag_matrix, complete_rows
-from . import forecast as simulation
+from ..kernels.sampled_runs import draw_paths
 from . import posterior
-from .forecast import Forecast, copy_initial_rows
+from .forecast import (
+    Forecast,
+    copy_initial_rows,
+    known_windows,
+)
+from .forecast import (
+    ahead as forecast_ahead,
+)
+from .forecast import (
+    one_step as forecast_one_step,
+)
+from .runs import free_runs, laid_out, linearize, runs_ahead
+
+# Memory of the runs of all draws at a time.
+BATCH_BYTES = 32 * 2**20
 
 
-def of_models(models, weights, record, n_known, horizon, n_samples, seed):
-    """Draws from the mixture of fitted models, and how many of them diverged.
-
-    An infinite horizon is a free run. Each model has random numbers of its own.
-    """
-    root = np.random.SeedSequence(seed)
-    rng, *rngs = map(np.random.default_rng, root.spawn(len(models) + 1))
-    drawn, n_diverged = [], 0
-    shares = share_out(weights, n_samples, rng)
-    for model, share, own_rng in zip(models, shares, rngs, strict=True):
-        arguments = (model._model, model._lags, *record)
-        if horizon == 1:
-            part = one_step(*arguments, share, own_rng)
-        elif horizon < np.inf:
-            part = ahead(*arguments, int(horizon), share, own_rng)
-        else:
-            part = free_run(*arguments, n_known, share, own_rng)
-        drawn.append(part[0])
-        n_diverged += int(np.count_nonzero(part[1]))
-    if len(models) == 1:
-        return drawn[0], n_diverged
-    order = rng.permutation(n_samples)
-    together = np.concatenate(drawn, axis=2)[:, :, order]
-    return together, n_diverged
+def of_network(network, record, n_known, horizon, n_samples, rng):
+    """Draws of one `LaggedNetwork`; arguments as in `ensemble.draws`."""
+    if horizon == 1:
+        return one_step(network, record, n_samples, rng)
+    if horizon < np.inf:
+        return ahead(network, record, int(horizon), n_samples, rng)
+    return free_run(network, record, n_known, n_samples, rng)
 
 
-def one_step(model, lags, U, Y, starts, n_samples, rng):
+def one_step(network, record, n_samples, rng):
     """Draws of every row, given the measured rows before it."""
-    known_rows = simulation.one_step(model, lags, U, Y, starts, False).mean
-    drawn = np.repeat(known_rows[:, :, None], n_samples, axis=2)
-    rows = complete_rows(U, np.zeros_like(Y), lags, starts)
-    Z = build_lag_matrix(U, Y, lags, rows)
-    complete = np.isfinite(Z).all(axis=1)
-    drawn[rows[complete]] = posterior.draws(model, Z[complete], n_samples, rng)
+    known = forecast_one_step(network, record, False).mean
+    drawn = np.repeat(known[:, :, None], n_samples, axis=2)
+    rows, Z = known_windows(record, network.lags)
+    drawn[rows] = posterior.draws(network.fitted, Z, n_samples, rng)
     return drawn, np.zeros(n_samples, dtype=bool)
 
 
-def ahead(model, lags, U, Y, starts, horizon, n_samples, rng):
-    """Draws of every row, given the measured rows up to ``horizon`` rows before it."""
-    deviations = draw_deviations(model, n_samples, rng)
-    paths = _step_noise(model, (n_samples, *Y.shape), rng)
-    recursion, linear = simulation.make_recursion(model, lags), _path_is_linear(model)
-    # as `simulation.ahead`: the kernel's windows span the lags that survived
-    kept_lag = int(recursion.lag.max(initial=0))
-    diverged = np.zeros(n_samples, dtype=bool)
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
-        first = start + lags.max_lag - kept_lag
-        if first + kept_lag < stop:
-            common = (*_network(model, deviations), recursion, linear, U, Y)
-            diverged |= kernels.predict_ahead_draws(
-                *common, horizon, paths, first, stop
-            )
-    if _path_is_linear(model):
-        alone = simulation.ahead(_certain(model), lags, U, Y, starts, horizon, True)
-        _add_noise(model, paths, alone.std, rng)
-    return _with_initial_rows(paths, Y, starts, lags.max_lag), diverged
+def ahead(network, record, horizon, n_samples, rng):
+    """Draws of every row, given the measured rows up to ``horizon`` rows before it.
+
+    Runs of one draw that pass through the same row meet the same noise there.
+    """
+    fitted, lags = network
+    row_bytes = 8 * max(1, n_samples) * len(fitted.noise_std)
+    batches = runs_ahead(
+        record.starts, lags.max_lag, horizon, max(1, BATCH_BYTES // row_bytes)
+    )
+    drawn, diverged = _run(network, record, batches, n_samples, rng)
+    if _path_is_linear(fitted):
+        # the standard deviations as if the weights were known: those of the noise
+        certain = fitted._replace(covariance=np.zeros(int(fitted.network.keep.sum())))
+        network = network._replace(fitted=certain)
+        std = forecast_ahead(network, record, horizon, True).std
+        _add_noise(fitted, drawn, std, rng)
+    return _with_initial_rows(drawn, record, lags.max_lag), diverged
 
 
-def free_run(model, lags, U, Y, starts, n_known, n_samples, rng):
+def free_run(network, record, n_known, n_samples, rng):
     """Draws of free runs from the first ``n_known`` rows of each session."""
-    deviations = draw_deviations(model, n_samples, rng)
-    paths = _step_noise(model, (n_samples, *Y.shape), rng)
-    recursion, linear = simulation.make_recursion(model, lags), _path_is_linear(model)
-    diverged = np.zeros(n_samples, dtype=bool)
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
-        first = start + n_known
-        if first < stop:
-            paths[:, start:first] = Y[start:first]
-            common = (*_network(model, deviations), recursion, linear, U)
-            diverged |= kernels.simulate_draws(*common, paths, first, stop)
-    if _path_is_linear(model):
-        std = np.broadcast_to(_free_run_std(model), Y.shape)
-        _add_noise(model, paths, std, rng)
-    return _with_initial_rows(paths, Y, starts, n_known), diverged
+    batches = [free_runs(record.starts, n_known)]
+    drawn, diverged = _run(network, record, batches, n_samples, rng)
+    if _path_is_linear(network.fitted):
+        std = np.broadcast_to(_free_run_std(network.fitted), record.Y.shape)
+        _add_noise(network.fitted, drawn, std, rng)
+    return _with_initial_rows(drawn, record, n_known), diverged
 
 
-def draw_deviations(model, n_samples, rng):
-    """Weights less their mode, (n_samples, n_parameters), zero where pruned."""
-    keep = model.network.keep
-    deviations = np.zeros((n_samples, len(keep)))
-    deviations[:, keep] = posterior.weight_deviations(model, n_samples, rng)
-    return deviations
+def _run(network, record, batches, n_samples, rng):
+    """Draws (n_samples, n_rows, n_outputs) by batches of runs, in the user's units.
+
+    The errors of a network that was fitted to those of free runs are errors of the
+    measurement: its steps add no noise.
+    """
+    fitted, scaling = network.fitted, network.fitted.scaling
+    deviations = posterior.weight_deviations(fitted, n_samples, rng)
+    shape = (n_samples, *record.Y.shape)
+    linear = _path_is_linear(fitted)
+    noise = None if linear else rng.standard_normal(shape) * fitted.noise_std
+    drawn, diverged = np.full(shape, np.nan), np.zeros(n_samples, dtype=bool)
+    for runs in batches:
+        run = laid_out(network, record, runs)
+        if linear:
+            paths, lost = linear_paths(fitted, run, deviations)
+        else:
+            paths = np.ascontiguousarray(noise[:, runs.rows])
+            lost = draw_paths(
+                fitted.network.layers, run, _of_all(fitted, deviations), paths
+            )
+        ends = paths[:, runs.ends]
+        drawn[:, runs.rows[runs.ends]] = ends * scaling.y_scale + scaling.y_offset
+        diverged |= lost
+    return drawn, diverged
 
 
-def _network(model, deviations):
-    network = model.network
-    return network.theta, deviations, network.sizes, network.activation
+def _of_all(fitted, deviations):
+    """Deviations of all parameters, zero where pruned."""
+    keep = fitted.network.keep
+    every = np.zeros((len(deviations), len(keep)))
+    every[:, keep] = deviations
+    return every
 
 
-def _path_is_linear(model):
+def linear_paths(fitted, run, deviations):
+    """Paths that are linear in the weights, and which of them diverged.
+
+    The path at the mode has no limit of its own: that of each draw counts.
+    """
+    limit = run.feedback.limit
+    run = run._replace(feedback=run.feedback._replace(limit=np.inf))
+    paths = np.empty((len(deviations), len(run.X), len(fitted.noise_std)))
+    missing = np.zeros(len(run.X), dtype=bool)
+    with np.errstate(all="ignore"):
+        for rows, outputs, S, _, diverged in linearize(fitted, run):
+            paths[:, rows] = outputs + np.tensordot(deviations, S, (1, 2))
+            missing[rows] = np.isnan(outputs).any(axis=1) & ~diverged
+        # a NaN fails this comparison, too
+        lost = ~(np.abs(paths) <= limit).all(axis=2) & ~missing
+    # from a row that is beyond the limit to the end of its run
+    last = np.maximum.accumulate(np.where(lost, np.arange(len(run.X)), -1), axis=1)
+    paths[last >= run.origin] = np.nan
+    return paths, lost.any(axis=1)
+
+
+def _path_is_linear(fitted):
     """Whether the posterior is that of free runs linearised in the weights."""
-    return model.free_run_std is not None
+    return fitted.free_run_std is not None
 
 
-def _step_noise(model, shape, rng):
-    """What every step adds and feeds back, in the user's units.
-
-    Nothing for a network that was fitted to the errors of free runs: they are then
-    those of the measurement.
-    """
-    if _path_is_linear(model):
-        return np.zeros(shape)
-    noise = rng.standard_normal(shape)
-    noise *= model.noise_std * model.scaling.y_scale
-    return noise
+def _free_run_std(fitted):
+    return fitted.free_run_std * fitted.scaling.y_scale
 
 
-def _free_run_std(model):
-    return model.free_run_std * model.scaling.y_scale
-
-
-def _certain(model):
-    """The model as if its weights were known: its deviations are those of the noise."""
-    return model._replace(covariance=np.zeros(int(model.network.keep.sum())))
-
-
-def _add_noise(model, paths, std, rng):
+def _add_noise(fitted, drawn, std, rng):
     """Noise that is not fed back; ``std`` is NaN where the mode itself diverged."""
-    std = np.where(np.isfinite(std), std, _free_run_std(model))
-    noise = rng.standard_normal(paths.shape)
+    std = np.where(np.isfinite(std), std, _free_run_std(fitted))
+    noise = rng.standard_normal(drawn.shape)
     noise *= std
-    paths += noise
+    drawn += noise
 
 
-def _with_initial_rows(paths, Y, starts, n_rows):
+def _with_initial_rows(drawn, record, n_rows):
     """The draws along the last axis, the rows that start each session as measured."""
-    drawn = np.ascontiguousarray(np.moveaxis(paths, 0, -1))
-    copy_initial_rows(Forecast(drawn, None, 0), Y[:, :, None], starts, n_rows)
+    drawn = np.ascontiguousarray(np.moveaxis(drawn, 0, -1))
+    forecast = Forecast(drawn, None, 0)
+    copy_initial_rows(forecast, record.Y[:, :, None], record.starts, n_rows)
     return drawn
-
-
-def share_out(weights, n_samples, rng):
-    """How many draws each member of a committee gives: n times its weight, rounded.
-
-    Systematic sampling: up or down at random, right in the mean, always ``n_samples``
-    in all.
-    """
-    edges = np.cumsum(weights) / np.sum(weights) * n_samples
-    passed = np.floor(edges + rng.uniform()).astype(int)
-    passed = np.minimum(passed, n_samples)
-    passed[-1] = n_samples
-    return np.diff(passed, prepend=0)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..kernels import layers
-from ..network import column_index, expand
+from ..network import column_index, expand, split_layers
 
 BLOCK_BYTES = 32 * 2**20
 
@@ -20,15 +20,11 @@ def inputs(fitted, X):
 
 def mean(fitted, X):
     """Predictions (n_samples, n_outputs) in the user's units."""
-    return _rescale(fitted, _forward(fitted, fitted.network.theta, inputs(fitted, X)))
+    return _rescale(fitted, layers.forward(fitted.network.layers, inputs(fitted, X)))
 
 
 def _rescale(fitted, out):
     return (out * fitted.scaling.y_scale[:, None]).T + fitted.scaling.y_offset
-
-
-def _forward(fitted, theta, XT):
-    return layers.forward(theta, fitted.network.sizes, fitted.network.activation, XT)
 
 
 def std(fitted, X):
@@ -46,18 +42,12 @@ def _linearized(fitted, X):
     """Rows, outputs and their derivatives by the kept weights, block by block."""
     network, n_kept = fitted.network, int(fitted.network.keep.sum())
     column = column_index(network.keep)
-    weights = np.ones(len(fitted.noise_std))
+    weights = np.ones((len(fitted.noise_std), 1))
     block = max(1, BLOCK_BYTES // (8 * max(1, n_kept) * len(weights)))
     for start in range(0, len(X), block):
         rows = slice(start, start + block)
         out, JT = layers.jacobian(
-            network.theta,
-            network.sizes,
-            network.activation,
-            column,
-            n_kept,
-            weights,
-            inputs(fitted, X[rows]),
+            network.layers, column, n_kept, weights, inputs(fitted, X[rows])
         )
         yield rows, out, JT
 
@@ -91,10 +81,33 @@ def sensitivity(fitted, X):
     """Root mean squared derivative of the scaled outputs by each scaled input."""
     network = fitted.network
     relevance = np.zeros(len(fitted.scaling.x_offset))
-    arguments = (network.theta, network.sizes, network.activation)
-    square = layers.input_sensitivity(*arguments, inputs(fitted, X))
-    relevance[network.units[0]] = np.sqrt(square / len(fitted.noise_std))
+    square = np.zeros(len(network.units[0]))
+    for derivatives in _input_derivatives(network, inputs(fitted, X)):
+        square += np.einsum("ios,ios->i", derivatives, derivatives)
+    square /= len(X) * len(fitted.noise_std)
+    relevance[network.units[0]] = np.sqrt(square)
     return relevance
+
+
+def _input_derivatives(network, XT):
+    """Derivatives (n_inputs, n_outputs, n_samples) of the outputs, block by block.
+
+    The derivatives by the biases of the first layer are those by what it adds up, so
+    those by the inputs follow from them by the chain rule.
+    """
+    weights, _ = split_layers(network.theta, network.sizes, network.skip)[0]
+    n_in, n_units, n_out = *weights.shape, network.sizes[-1]
+    column = np.full(len(network.theta), -1)
+    column[n_in * n_units : n_in * n_units + n_units] = np.arange(n_units)
+    direct = np.zeros((n_in, n_out))
+    if network.skip:
+        direct = split_layers(network.theta, network.sizes, True)[-1][0]
+    ones = np.ones((n_out, 1))
+    block = max(1, BLOCK_BYTES // (8 * max(1, n_in + n_units) * n_out))
+    for start in range(0, XT.shape[1], block):
+        part = np.ascontiguousarray(XT[:, start : start + block])
+        _, by_sums = layers.jacobian(network.layers, column, n_units, ones, part)
+        yield np.tensordot(weights, by_sums, 1) + direct[:, :, None]
 
 
 def unscaled_layers(fitted):

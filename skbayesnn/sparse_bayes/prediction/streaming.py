@@ -1,16 +1,17 @@
-"""Free runs that continue from a saved state: whole records, or row by row."""
+"""Free runs that resume from a saved state: whole records, or row by row."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from ..kernels import packed as stream
-from . import forecast as simulation
-from .forecast import Forecast
+from ..records.layout import Record
+from .ensemble import combine
+from .forecast import Forecast, of_network
 
 
 class SimulationState(NamedTuple):
-    """All that a simulation needs to go on: the rows that its lags still reach.
+    """All that a simulation needs to resume: the rows that its lags still reach.
 
     All values are in the user's units, the latest row last.
 
@@ -18,9 +19,9 @@ class SimulationState(NamedTuple):
     ----------
     inputs : ndarray of shape (max_lag, n_inputs)
         Inputs of the last rows.
-    outputs : ndarray of shape (n_networks, max_lag, n_outputs)
+    outputs : ndarray of shape (n_members, max_lag, n_outputs)
         Outputs of each network of the model in these rows: measured, or its own.
-    diverged : ndarray of bool of shape (n_networks,)
+    diverged : ndarray of bool of shape (n_members,)
         Networks that have left the plausible range, and predict no more.
     """
 
@@ -29,15 +30,25 @@ class SimulationState(NamedTuple):
     diverged: np.ndarray
 
 
-def state_after(U, Y, n_networks, max_lag):
-    """The state after rows whose outputs are the same for all networks."""
-    first = len(Y) - max_lag
-    outputs = np.tile(Y[first:], (n_networks, 1, 1))
-    return SimulationState(U[first:].copy(), outputs, np.zeros(n_networks, dtype=bool))
+def state_after(ensemble, U, Y):
+    """The state after rows whose outputs are the same for all members."""
+    n_members, first = len(ensemble.members), len(Y) - ensemble.max_lag
+    outputs = np.tile(Y[first:], (n_members, 1, 1))
+    return SimulationState(U[first:].copy(), outputs, np.zeros(n_members, dtype=bool))
 
 
-def check_state(state, shapes):
-    """The state as arrays of its own; refused if it is of another model."""
+def state_shapes(ensemble):
+    """Shapes of the fields of a `SimulationState`."""
+    n_members, max_lag = len(ensemble.members), ensemble.max_lag
+    return (
+        (max_lag, ensemble.n_inputs),
+        (n_members, max_lag, ensemble.n_outputs),
+        (n_members,),
+    )
+
+
+def check_state(shapes, state):
+    """The state as arrays of its own; refused if it belongs to another model."""
     if not isinstance(state, SimulationState):
         raise TypeError(
             "state must be a SimulationState, as predict(..., return_state=True) and "
@@ -54,54 +65,60 @@ def check_state(state, shapes):
     return checked
 
 
-def state_shapes(n_networks, max_lag, n_inputs, n_outputs):
-    """Shapes of the fields of a `SimulationState`."""
-    return (max_lag, n_inputs), (n_networks, max_lag, n_outputs), (n_networks,)
-
-
-def run_on(networks, weights, state, U):
-    """Forecast of the rows ``U`` that follow a state, and the state after them.
-
-    ``networks`` holds (fitted network, lags) of each.
-    """
+def resume(ensemble, state, U):
+    """Forecast of the rows ``U`` that follow a state, and the state after them."""
     before = len(state.inputs)
     U = np.concatenate([state.inputs, U])
+    starts = np.array([0, len(U)])
     forecasts, outputs = [], []
-    for network, known, gone in zip(
-        networks, state.outputs, state.diverged, strict=True
+    for member, known, gone in zip(
+        ensemble.members, state.outputs, state.diverged, strict=True
     ):
         Y = np.full((len(U), known.shape[1]), np.nan)
         Y[:before] = known
         whole = Forecast(Y, None, len(U) - before)
         if not gone:
-            starts = np.array([0, len(U)])
-            whole = simulation.free_run(*network, U, Y, starts, before, False)
+            record = Record(U, Y, member.lags, starts)
+            whole = of_network(member, record, before, np.inf, False)
         forecasts.append(whole._replace(mean=whole.mean[before:]))
         outputs.append(whole.mean[len(U) - before :])
-    forecast = forecasts[0]
-    if len(forecasts) > 1:
-        forecast = simulation.combine(forecasts, weights)
     diverged = np.array([one.n_diverged > 0 for one in forecasts])
-    return forecast, SimulationState(
+    return combine(forecasts, ensemble.weights), SimulationState(
         U[len(U) - before :].copy(), np.array(outputs), diverged
+    )
+
+
+def _member(fitted, lags):
+    """What a stream needs of a fitted network."""
+    used, scaling = fitted.network.units[0], fitted.scaling
+    return stream.Member(
+        fitted.network.layers,
+        lags.signal[used],
+        lags.lag[used],
+        scaling.x_offset[used],
+        scaling.x_scale[used],
+        scaling.y_offset,
+        scaling.y_scale,
     )
 
 
 class StreamingPredictor:
     """A model that predicts row by row, for use inside a controller.
 
-    :meth:`SparseBayesNARXRegressor.stream` makes one. All its memory is taken when it
-    is made; a step takes none, and less than 2 microseconds for a pruned network. It
-    has a copy of what it needs of the model, which may be fitted anew meanwhile. One
-    object is one simulation, which two threads must not step at a time.
-    ``copy.deepcopy`` and ``pickle`` give another one that goes on from the same rows.
+    :meth:`SparseBayesNARXRegressor.stream` makes one. All memory is allocated then; a
+    step allocates nothing, and takes less than 2 microseconds for a pruned network.
+    The object holds a copy of what it needs of the model, which may be refitted in the
+    meantime. One object is one simulation, which two threads must not step at the same
+    time. ``copy.deepcopy`` and ``pickle`` give another that resumes from the same rows.
 
     Parameters
     ----------
-    model : SparseBayesNARXRegressor
-        A fitted model.
+    ensemble : Ensemble
+        The fitted networks of a model.
     state : SimulationState
-        The rows from which to go on.
+        The rows from which to resume.
+    single_output : bool, default=False
+        Whether predictions are floats; for models of one output.
 
     See Also
     --------
@@ -128,30 +145,20 @@ class StreamingPredictor:
     >>> stream.state = saved
     """
 
-    def __init__(self, model, state):
-        networks, weights = model._networks()
-        n_inputs, n_outputs = model.n_features_in_, model.n_outputs_
-        max_lag = model.max_lag_
+    def __init__(self, ensemble, state, *, single_output=False):
+        n_inputs, n_outputs = ensemble.n_inputs, ensemble.n_outputs
         self._n_inputs, self._n_outputs = n_inputs, n_outputs
-        self._flat = model._single_output
+        self._flat = single_output
         self._one_input = n_inputs == 1
         self._output = slice(n_inputs, n_inputs + n_outputs)
-        self._shapes = state_shapes(len(networks), max_lag, n_inputs, n_outputs)
+        self._shapes = state_shapes(ensemble)
         self._memory, self._layout = stream.pack(
-            [
-                (
-                    network.network.theta,
-                    network.network.sizes,
-                    network.network.activation,
-                    simulation.make_recursion(network, lags),
-                )
-                for network, lags in networks
-            ],
-            weights,
+            [_member(*member) for member in ensemble.members],
+            ensemble.weights,
             n_inputs,
             n_outputs,
-            max_lag + 1,
-            max(network.scaling.limit for network, _ in networks),
+            ensemble.max_lag + 1,
+            max(fitted.scaling.limit for fitted, _ in ensemble.members),
         )
         self._compile()
         self.state = state
@@ -190,7 +197,7 @@ class StreamingPredictor:
         """Replace the output predicted last by the measured one.
 
         The next step is then one step ahead of a measured output. A network that
-        diverged goes on from there, once its whole window is measured.
+        diverged resumes once its whole window is measured.
 
         Parameters
         ----------
@@ -235,7 +242,7 @@ class StreamingPredictor:
 
     @property
     def state(self):
-        """The rows that the next step reaches, as a copy; set it to go on from others.
+        """The rows that the next step reaches, as a copy; set it to resume from others.
 
         Returns
         -------
@@ -254,7 +261,7 @@ class StreamingPredictor:
 
     @state.setter
     def state(self, state):
-        state = check_state(state, self._shapes)
+        state = check_state(self._shapes, state)
         histories = stream.histories(self._memory, self._layout)
         for history, outputs in zip(histories, state.outputs, strict=True):
             history[0] = np.nan

@@ -1,255 +1,149 @@
-"""Training records laid out for a free run through them."""
+"""Training data along free runs: the network is fed with its own past outputs."""
 
-import itertools
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.trajectory import Feedback
-from ..learning.restarts import Stage
-from .initial_outputs import estimate_initial
-from .lags import Lags, build_lag_matrix
-from .residuals import FreeRunData
-
-DEFAULT_HORIZONS = (1, 8, 32, 128, np.inf)
+from ..kernels import recursion
+from . import residuals
+from .residuals import root_weights
 
 
-class Record(NamedTuple):
-    """Inputs and outputs of one or several sessions, NaN where missing."""
+class FreeRunData(NamedTuple):
+    """Records that a network runs through; implements `residuals.FitData`.
 
-    U: np.ndarray
+    X : (n_rows, n_features) measured regressors, the inputs that the network reads
+    Y : (n_rows, n_outputs), NaN where no error counts
+    feedback : which of the regressors are past outputs
+    origin : (n_rows,) row from which each row is simulated
+    given : (n_rows,) bool, rows whose outputs are initial conditions
+    initial : (n_rows, n_outputs) those outputs, elsewhere not read
+    unknown : (n_rows, n_outputs) numbers the initial outputs to be estimated, else -1
+    weights : (n_outputs,) inverse noise standard deviations up to a common factor
+    observation_weights : (n_rows, n_outputs), or None for ones
+    """
+
+    X: np.ndarray
     Y: np.ndarray
-    lags: Lags
-    starts: np.ndarray
+    feedback: recursion.Feedback
+    origin: np.ndarray
+    given: np.ndarray
+    initial: np.ndarray
+    unknown: np.ndarray
+    weights: np.ndarray
+    observation_weights: np.ndarray | None = None
 
+    @property
+    def n_observations(self):
+        return int(np.count_nonzero(np.isfinite(self.Y)))
 
-def check_horizons(schedule):
-    """Increasing horizons, infinite for None."""
-    if isinstance(schedule, str):
-        return DEFAULT_HORIZONS
-    horizons = [np.inf if horizon is None else horizon for horizon in schedule]
-    whole = all(
-        isinstance(h, Real) and (h == np.inf or (h >= 1 and h == int(h)))
-        for h in horizons
-    )
-    increasing = whole and all(a < b for a, b in itertools.pairwise(horizons))
-    if not horizons or not increasing:
-        raise ValueError(
-            "horizon_schedule must be 'auto' or increasing positive integers, the last "
-            f"of them None for the whole record; got {schedule!r}."
+    @property
+    def counts(self):
+        return np.count_nonzero(np.isfinite(self.Y), axis=0)
+
+    def select_inputs(self, places):
+        feedback = self.feedback
+        place = np.full(self.X.shape[1], -1, dtype=np.int64)
+        place[places] = np.arange(np.size(places))
+        fed = place[feedback.position] >= 0
+        feedback = feedback._replace(
+            position=place[feedback.position[fed]],
+            **{
+                name: getattr(feedback, name)[fed]
+                for name in ("output", "lag", "slope", "offset")
+            },
         )
-    return tuple(horizons)
+        X = np.ascontiguousarray(self.X[:, places])
+        return self._replace(X=X, feedback=feedback)
 
+    @property
+    def run(self):
+        """The records as the kernels take them."""
+        return recursion.FreeRun(self.feedback, self.X, self.origin, self.given)
 
-def simulation_stages(record, data, scaling, horizons, step_variance):
-    """Stages of a fit: one step ahead, then free runs that last longer and longer.
+    def path(self, network):
+        """Outputs of the free run (n_rows, n_outputs), or None if it diverged."""
+        path = self.initial.copy()
+        if recursion.run_path(network.layers, self.run, path).any():
+            return None
+        return path
 
-    With ``step_variance``, the outputs before each session are estimated, and every
-    session is simulated from its first row.
-    """
-    U, Y, lags, starts = record
-    if step_variance is None:
-        free, can_start = free_run_data(U, Y, lags, starts, scaling, data.weights)
-    else:
-        free, can_start = with_unknown_start(U, Y, lags, starts, scaling, data.weights)
-    if not len(free.origin):
-        raise ValueError(
-            f"y holds no {lags.max_lag} measured rows in turn from which a free run "
-            "could start. Shorten output_lags, fill the gaps, or set "
-            "initial_conditions='estimated'."
-        )
-    longest = int(np.max(np.arange(len(free.origin)) - free.origin)) + 1
-    stages = []
-    for horizon in horizons:
-        if horizon == 1:
-            stages.append(Stage(data, 1.0))
-        elif horizon < longest or horizon == horizons[-1]:
-            run = with_horizon(free, can_start, horizon)
-            stages.append(Stage(run, float(horizon), step_variance))
-    return tuple(stages)
+    def with_observation_weights(self, observation_weights):
+        return self._replace(observation_weights=observation_weights)
 
+    def root_weights(self, rows):
+        """Of some rows, (m, n_outputs), or (n_outputs,) where all have the same."""
+        weights = self.observation_weights
+        return root_weights(self.weights, None if weights is None else weights[rows])
 
-def typical_step(Y, starts):
-    """Mean square of the outputs' steps from row to row; their variance without any."""
-    steps = np.diff(Y, axis=0)
-    steps[starts[1:-1] - 1] = np.nan
-    variance = np.nanvar(Y, axis=0)
-    with np.errstate(invalid="ignore"):
-        known = np.isfinite(steps)
-        square = np.where(known, steps, 0.0) ** 2
-        mean = square.sum(axis=0) / known.sum(axis=0)
-    mean = np.where(np.isfinite(mean) & (mean > 0.0), mean, variance)
-    return np.where(mean > 0.0, mean, 1.0)
+    def _errors(self, path):
+        """Zero where nothing counts."""
+        error = path - self.Y
+        error[~np.isfinite(self.Y)] = 0.0
+        return error
 
+    def residuals(self, network):
+        path = self.path(network)
+        if path is None:
+            return np.where(np.isfinite(self.Y), np.inf, np.nan)
+        return (path - self.Y) * self.weights
 
-def free_run_data(U, Y, lags, starts, scaling, weights):
-    """Records as `FreeRunData` over their longest gap-free stretches.
+    def squared_errors(self, network):
+        path = self.path(network)
+        if path is None:
+            return np.full(self.Y.shape[1], np.inf)
+        error = self._errors(path)
+        if self.observation_weights is not None:
+            error *= np.sqrt(self.observation_weights)
+        return np.einsum("ij,ij->j", error, error)
 
-    A stretch starts where a complete window of measured outputs precedes it, and ends
-    where an input is missing. Outputs may be missing within: the run goes on through
-    them, and no error counts there.
-    """
-    session = np.repeat(starts[:-1], np.diff(starts))
-    can_start = _complete_windows(Y, lags, session)
-    has_inputs = _inputs_known(U, lags, session)
-    rows, origin = _stretches(can_start, has_inputs, starts, lags.max_lag)
-    X = build_lag_matrix(U, Y, lags, rows)
-    X -= scaling.x_offset
-    X /= scaling.x_scale
-    shape = (len(rows), Y.shape[1])
-    data = FreeRunData(
-        X=X,
-        Y=(Y[rows] - scaling.y_offset) / scaling.y_scale,
-        feedback=_feedback(lags, scaling),
-        origin=origin,
-        given=np.zeros(len(rows), dtype=bool),
-        initial=np.zeros(shape),
-        unknown=np.full(shape, -1, dtype=np.int64),
-        weights=weights,
-    )
-    return data, can_start[rows]
+    def loss_gradient(self, network):
+        path = self.path(network)
+        if path is None:
+            return np.inf, np.zeros_like(network.theta)
+        root = self.root_weights(slice(None))
+        residual = self._errors(path) * root
+        loss = 0.5 * float(np.sum(residual * residual))
+        adjoint = residual * root
+        gradient = recursion.path_gradient(network.layers, self.run, path, adjoint)
+        return loss, gradient
 
+    def ggn_diag(self, network):
+        diag = np.zeros_like(network.theta)
+        for _, JT in self.blocks(network, False):
+            diag[network.keep] += np.einsum("ij,ij->i", JT, JT)
+        return diag
 
-def _complete_windows(Y, lags, session):
-    """Rows whose ``max_lag`` rows before are in the session and wholly measured."""
-    missing = np.concatenate([[0], np.cumsum(~np.isfinite(Y).all(axis=1))])
-    row = np.arange(len(Y))
-    first = row - lags.max_lag
-    inside = first >= session
-    return inside & (missing[row] == missing[np.where(inside, first, row)])
+    def blocks(self, network, in_one):
+        n_kept = int(np.count_nonzero(network.keep))
+        for rows, residual, S in self.sensitivities(network, in_one):
+            root = self.root_weights(rows)
+            residual = residual * root
+            if (root != 1.0).any():
+                S = S * np.broadcast_to(root, residual.shape).reshape(-1, 1)
+            measured = np.isfinite(residual)
+            if measured.all():
+                yield residual.ravel(), S[:, :n_kept].T
+            else:
+                yield residual[measured], S[measured.ravel(), :n_kept].T
 
+    def sensitivities(self, network, in_one):
+        """Blocks of rows: their indices, errors, and derivatives of the path.
 
-def _inputs_known(U, lags, session):
-    row = np.arange(len(U))
-    known = np.ones(len(U), dtype=bool)
-    for signal, lag in zip(lags.signal, lags.lag, strict=True):
-        if signal < lags.n_inputs:
-            past = np.maximum(row - lag, session)
-            known &= np.isfinite(U[past, signal])
-    return known
-
-
-def _stretches(can_start, has_inputs, starts, max_lag):
-    """Rows to simulate, and the number among them from which each is simulated."""
-    rows, origin = [], []
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
-        running = False
-        for row in range(start + max_lag, stop):
-            if not has_inputs[row]:
-                running = False
-            elif not running and can_start[row]:
-                running, first = True, len(rows)
-            if running:
-                rows.append(row)
-                origin.append(first)
-    return np.array(rows, dtype=np.int64), np.array(origin, dtype=np.int64)
-
-
-def _feedback(lags, scaling):
-    position = np.flatnonzero(lags.signal >= lags.n_inputs)
-    output = lags.signal[position] - lags.n_inputs
-    return Feedback(
-        position=position,
-        output=output,
-        lag=lags.lag[position],
-        slope=scaling.y_scale[output] / scaling.x_scale[position],
-        offset=(scaling.y_offset[output] - scaling.x_offset[position])
-        / scaling.x_scale[position],
-        limit=scaling.limit,
-    )
-
-
-def with_horizon(data, can_start, horizon):
-    """The data with runs that start anew after ``horizon`` rows, where they can."""
-    if horizon == np.inf:
-        return data
-    origin = data.origin.copy()
-    first = -1
-    for row in range(len(origin)):
-        stretch = data.origin[row]
-        if first < stretch or (row - first >= horizon and can_start[row]):
-            first = row
-        origin[row] = first
-    return data._replace(origin=origin)
-
-
-def with_unknown_start(U, Y, lags, starts, scaling, weights):
-    """Records that are simulated from their first row, from unknown outputs before it.
-
-    Before each session stand ``max_lag`` rows in which the inputs hold their first
-    value; their outputs are to be estimated, and start at the first measured ones.
-    """
-    before = lags.max_lag
-    pieces = [
-        _with_rows_before(U[a:b], Y[a:b], before, scaling.y_offset)
-        for a, b in zip(starts[:-1], starts[1:], strict=True)
-    ]
-    U = np.concatenate([piece[0] for piece in pieces])
-    Y = np.concatenate([piece[1] for piece in pieces])
-    starts = starts + before * np.arange(len(starts))
-    data, can_start = free_run_data(U, Y, lags, starts, scaling, weights)
-    scaled = (Y - scaling.y_offset) / scaling.y_scale
-    return _give_rows_before(data, can_start, scaled, lags, starts)
-
-
-def _with_rows_before(U, Y, before, fallback):
-    """One session with rows before it, the outputs there at a first guess."""
-    known = np.isfinite(Y)
-    first = Y[known.argmax(axis=0), np.arange(Y.shape[1])]
-    first = np.where(np.isfinite(first), first, fallback)
-    head_u, head_y = np.tile(U[:1], (before, 1)), np.tile(first, (before, 1))
-    return np.concatenate([head_u, U]), np.concatenate([head_y, Y])
-
-
-def _give_rows_before(data, can_start, scaled, lags, starts):
-    """Put the rows before each session into the data, as unknowns."""
-    before, n_outputs = lags.max_lag, scaled.shape[1]
-    # row 0 of every session of `data` is the first after those rows
-    lengths = np.diff(starts) - before
-    first = np.concatenate([[0], np.cumsum(lengths)])
-    if len(data.X) != first[-1]:
-        raise ValueError(
-            "X must hold no missing values with initial_conditions='estimated'. Fill "
-            "them, or start another session behind each gap."
-        )
-    insert = np.repeat(first[:-1], before)
-    n_unknown = len(insert) * n_outputs
-    is_given = np.insert(data.given, insert, True)
-    unknown = np.full((len(is_given), n_outputs), -1)
-    unknown[is_given] = np.arange(n_unknown).reshape(-1, n_outputs)
-    initial = np.zeros((len(is_given), n_outputs))
-    head = np.concatenate([a + np.arange(before) for a in starts[:-1]])
-    initial[is_given] = scaled[head]
-    session = np.repeat(np.arange(len(lengths)), lengths + before)
-    start = (first[:-1] + before * np.arange(len(lengths)))[session]
-    behind = np.arange(len(is_given)) - start
-    windows = np.insert(can_start, insert, False) & (behind >= 2 * before)
-    return data._replace(
-        X=np.insert(data.X, insert, 0.0, axis=0),
-        Y=np.insert(data.Y, insert, np.nan, axis=0),
-        origin=start,
-        given=is_given,
-        initial=initial,
-        unknown=unknown,
-    ), windows
-
-
-def outputs_before(model, lags, U, Y, step_variance):
-    """Outputs of the ``max_lag`` rows before a record, from its first few rows.
-
-    ``Y`` holds the outputs measured so far; the inputs hold their first value in the
-    rows before.
-    """
-    if not np.isfinite(U).all():
-        # the run ends there
-        return np.tile(Y[:1], (lags.max_lag, 1))
-    scaling = model.scaling
-    starts = np.array([0, len(Y)])
-    std = model.noise_std if model.free_run_std is None else model.free_run_std
-    weights = 1.0 / np.maximum(std, 1e-9)
-    data, _ = with_unknown_start(U, Y, lags, starts, scaling, weights)
-    data = data.select_inputs(model.network.units[0])
-    scaled_steps = step_variance / scaling.y_scale**2
-    data = estimate_initial(model.network, data, 1.0, scaled_steps)
-    return data.initial[: lags.max_lag] * scaling.y_scale + scaling.y_offset
+        The derivatives (m * n_outputs, n_kept + n_unknown) are a view of memory that
+        the next block overwrites.
+        """
+        kept = np.flatnonzero(network.keep)
+        n_rows, n_outputs = self.Y.shape
+        block = n_rows
+        if not in_one:
+            n_columns = len(kept) + int(self.unknown.max(initial=-1)) + 1
+            block = residuals.BLOCK_BYTES // (8 * max(1, n_columns) * n_outputs)
+        path = self.initial.copy()
+        for rows, S, _, diverged in recursion.sensitivity_blocks(
+            network.layers, self.run, kept, self.unknown, path, block
+        ):
+            # a path may stay finite where its derivatives do not
+            if diverged.any() or not np.isfinite(S.sum()):
+                raise FloatingPointError("the free run diverged")
+            yield np.arange(rows.start, rows.stop), path[rows] - self.Y[rows], S

@@ -104,9 +104,9 @@ def _newton_step(network, data, noise, precision, anchor):
     z = data.initial[_places(data)]
     matrix, gradient = precision.copy(), precision @ z - anchor
     for rows, residual, S in data.sensitivities(network, False):
-        missing = ~np.isfinite(residual)
-        residual = np.where(missing, 0.0, residual * data.weights)
-        J = S.reshape(len(rows), -1, S.shape[1]) * data.weights[:, None]
+        missing, root = ~np.isfinite(residual), data.root_weights(rows)
+        residual = np.where(missing, 0.0, residual * root)
+        J = S.reshape(*residual.shape, S.shape[1]) * root[..., None]
         J[missing] = 0.0
         J = J.reshape(-1, S.shape[1])
         matrix += J.T @ J / noise

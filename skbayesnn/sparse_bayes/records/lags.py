@@ -68,6 +68,17 @@ def make_lags(n_inputs, n_outputs, input_lags, output_lags, include_current_inpu
     return Lags(signal, lag, n_inputs, n_outputs)
 
 
+def union_of_lags(all_lags):
+    """Every regressor that is in any of several `Lags` with the same signals."""
+    pairs = {
+        pair
+        for lags in all_lags
+        for pair in zip(lags.signal.tolist(), lags.lag.tolist(), strict=True)
+    }
+    signal, lag = np.array(sorted(pairs), dtype=np.int64).T.copy()
+    return all_lags[0]._replace(signal=signal, lag=lag)
+
+
 def lagged_names(lags, input_names, output_names):
     """Names of the regressors, such as "u(t)", "u(t-1)", "y(t-1)"."""
     names = [*input_names, *output_names]

@@ -7,11 +7,12 @@ import naive
 import numba
 import numpy as np
 import pytest
+from lagged import Recursion
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn.sparse_bayes.kernels import activations
 from skbayesnn.sparse_bayes.kernels import packed as stream
-from skbayesnn.sparse_bayes.kernels import recursion as narx
+from skbayesnn.sparse_bayes.kernels.layers import Layers
 
 CODES = {
     "tanh": activations.TANH,
@@ -29,9 +30,10 @@ class Twin:
         self.sizes = np.array([len(lag), *hidden, n_outputs])
         n_parameters = sum((self.sizes[:-1] + 1) * self.sizes[1:])
         n_parameters += len(lag) * n_outputs * skip
+        self.skip = bool(skip)
         self.theta = 0.4 * rng.standard_normal(n_parameters)
         self.activation = activation
-        self.recursion = narx.Recursion(
+        self.recursion = Recursion(
             signal=signal,
             lag=lag,
             x_offset=rng.standard_normal(len(lag)),
@@ -44,7 +46,9 @@ class Twin:
         self.rows = [np.full(n_inputs + n_outputs, np.nan)] * N_ROWS
 
     def packed(self):
-        return self.theta, self.sizes, CODES[self.activation], self.recursion
+        code = CODES[self.activation]
+        layers = Layers(self.theta, self.sizes, code, self.skip)
+        return stream.Member(layers, *self.recursion[:6])
 
     def step(self, u):
         recursion = self.recursion

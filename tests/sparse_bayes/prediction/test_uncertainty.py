@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fitted_models import fitted_network, replace_fitted, set_fitted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
 from skbayesnn.metrics import crps_samples
 from skbayesnn.sparse_bayes.prediction import posterior
-from skbayesnn.sparse_bayes.prediction.draws import share_out
 
 BENCHMARK = Path(__file__).parents[3] / "examples/benchmarks/uncertainty.py"
 NOISE = 0.1
@@ -46,7 +46,7 @@ MODELS = {
     "linear": LINEAR,
     "prediction": {"hidden_layer_sizes": 4},
     "simulation": {"hidden_layer_sizes": 4, "focus": "simulation"},
-    "committee": {"hidden_layer_sizes": 3, "n_networks": 3},
+    "committee": {"hidden_layer_sizes": 3, "n_estimators": 3},
     "diag": {"hidden_layer_sizes": 4, "curvature": "diag"},
 }
 
@@ -102,9 +102,10 @@ def test_draws_of_a_simulation_model_have_the_linearised_spread(models, kind):
 
 def with_posterior(model, factor):
     """The model with its posterior and its noise scaled by a factor."""
-    model._model = model._model._replace(
-        covariance=factor**2 * model._model.covariance,
-        noise_std=factor * model._model.noise_std,
+    replace_fitted(
+        model,
+        covariance=factor**2 * fitted_network(model).covariance,
+        noise_std=factor * fitted_network(model).noise_std,
     )
     return model
 
@@ -137,10 +138,10 @@ def test_stable_linear_system_in_closed_form(horizon):
     """Weights known: the variance is that of the noise through the impulse response."""
     u, y = record(150, linear=True)
     model = fit(u, y, **LINEAR)
-    covariance = np.zeros_like(model._model.covariance)
-    model._model = model._model._replace(covariance=covariance)
+    covariance = np.zeros_like(fitted_network(model).covariance)
+    replace_fitted(model, covariance=covariance)
     draws = model.sample_y(u, y, horizon=horizon, n_samples=N_DRAWS)
-    coefs, _ = posterior.unscaled_layers(model._model)
+    coefs, _ = posterior.unscaled_layers(fitted_network(model))
     a1, a2 = coefs[0][3:, 0]
     response = [1.0, a1]
     for _ in range(300):
@@ -160,13 +161,13 @@ def test_noise_is_fed_back_one_step_ahead_and_not_in_simulation(models):
     u, y = record(seed=1)
     for name, correlated in (("linear", True), ("simulation", False)):
         model = models[name]
-        kept = model._model
+        kept = fitted_network(model)
         try:
             no_spread = np.zeros_like(kept.covariance)
-            model._model = kept._replace(covariance=no_spread)
+            set_fitted(model, kept._replace(covariance=no_spread))
             draws = model.sample_y(u, y_init=y[:2], n_samples=N_DRAWS)
         finally:
-            model._model = kept
+            set_fitted(model, kept)
         found = [np.corrcoef(draws[t : t + 2])[0, 1] for t in range(10, 30)]
         if correlated:
             assert min(found) > 0.5
@@ -198,20 +199,6 @@ def test_committee_draws_from_the_mixture(models, kind):
     assert np.abs(half[rows] / std[rows]).max() < 5 * np.sqrt(4 / N_DRAWS)
 
 
-def test_shares_of_a_committee():
-    weights = np.array([0.62, 0.0, 0.3, 0.08])
-    shares = np.array(
-        [share_out(weights, 10, np.random.default_rng(seed)) for seed in range(4000)]
-    )
-    assert (shares.sum(axis=1) == 10).all()
-    assert (np.abs(shares - 10 * weights) < 1.0).all()
-    assert_allclose(shares.mean(axis=0), 10 * weights, atol=5 * 0.5 / np.sqrt(4000))
-    assert (
-        share_out(np.array([0.5, 0.5, 0.0]), 7, np.random.default_rng(0)) >= 0
-    ).all()
-    assert share_out([1.0], 3, np.random.default_rng(0)).tolist() == [3]
-
-
 def test_a_member_without_a_draw(models):
     u, y = record(seed=1)
     for start in starts(y).values():
@@ -222,11 +209,11 @@ def unstable():
     """A model whose own output grows, from a record that hides it."""
     u, y = record(linear=True)
     model = fit(u, y, **LINEAR)
-    network = model._model.network
+    network = fitted_network(model).network
     theta = network.theta.copy()
     theta[-2] *= 0.0
     theta[-3] = 1.15
-    model._model = model._model._replace(network=network._replace(theta=theta))
+    replace_fitted(model, network=network._replace(theta=theta))
     return model, u, y
 
 
@@ -249,13 +236,13 @@ def test_diverged_draws_are_counted(kind):
 def test_some_draws_diverge():
     """The count is that of the columns that end in NaN."""
     model, u, y = unstable()
-    network = model._model.network
+    network = fitted_network(model).network
     theta = network.theta.copy()
     theta[-3] = 1.0
-    model._model = model._model._replace(network=network._replace(theta=theta))
-    covariance = np.zeros_like(model._model.covariance)
+    replace_fitted(model, network=network._replace(theta=theta))
+    covariance = np.zeros_like(fitted_network(model).covariance)
     covariance[-3, -3] = 0.02**2
-    model._model = model._model._replace(covariance=covariance)
+    replace_fitted(model, covariance=covariance)
     with pytest.warns(RuntimeWarning, match="draws diverged") as caught:
         draws = model.sample_y(u, y_init=y[:5], n_samples=200)
     lost = int(np.isnan(draws[-1]).sum())
@@ -282,7 +269,7 @@ def test_the_same_seed_gives_the_same_draws(models, name, kind):
 def test_n_jobs_does_not_change_the_draws():
     u, y = record(120)
     draws = [
-        fit(u, y, n_networks=2, max_cycles=5, n_jobs=n_jobs).sample_y(u, y_init=y[:5])
+        fit(u, y, n_estimators=2, max_cycles=5, n_jobs=n_jobs).sample_y(u, y_init=y[:5])
         for n_jobs in (1, 2)
     ]
     assert_array_equal(*draws)
@@ -316,13 +303,13 @@ def test_rows_before_the_record_are_not_returned(models):
 def test_sessions_start_anew_and_share_the_weights(models):
     u, y = record(60, seed=1)
     model = models["simulation"]
-    kept = model._model
+    kept = fitted_network(model)
     try:
-        model._model = kept._replace(free_run_std=1e-12 * kept.free_run_std)
+        set_fitted(model, kept._replace(free_run_std=1e-12 * kept.free_run_std))
         twice = {"sessions": np.repeat([0, 1], 60), "horizon": None}
         draws = model.sample_y(np.tile(u, (2, 1)), np.tile(y, 2), **twice, n_samples=5)
     finally:
-        model._model = kept
+        set_fitted(model, kept)
     assert_allclose(draws[:60], draws[60:], atol=1e-9)
     assert draws[-1].std() > 1e-6
 
@@ -394,7 +381,7 @@ def test_posterior_of_a_linear_system_is_that_of_bayes_rule(benchmark, seed):
     """With the prior and the noise known, mean and covariance in closed form."""
     system = benchmark.make_system("linear", seed)
     u, y = system.record(80)
-    model = benchmark.fit_with_known_prior(system, u, y)._model
+    model = fitted_network(benchmark.fit_with_known_prior(system, u, y))
     Z = system.regressors(u[:, 0], y)
     A, noise = np.column_stack([Z, np.ones(len(Z))]), system.noise_std**2
     precision = A.T @ A / noise + np.eye(A.shape[1]) / system.prior_std**2

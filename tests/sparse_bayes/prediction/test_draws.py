@@ -3,14 +3,12 @@
 Also run with bounds checks and without the compiler: sizes stay small.
 """
 
+import lagged as narx
 import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from test_layers import CODES, SYSTEMS, System
-
-from skbayesnn.sparse_bayes.kernels import recursion as narx
-from skbayesnn.sparse_bayes.kernels import sampled_runs as draws
+from random_networks import CODES, SYSTEMS, System
 
 N_DRAWS = 3
 
@@ -25,20 +23,23 @@ class Draws:
         self.deviations = spread * rng.standard_normal((N_DRAWS, len(keep))) * keep
         self.noise = 0.3 * rng.standard_normal((N_DRAWS, *self.system.Y.shape))
         self.linear = linear
-
-    @property
-    def arguments(self):
-        theta, sizes, code = self.system.case.network
-        recursion = self.system.recursion
-        return theta, self.deviations, sizes, code, recursion, self.linear
+        if linear:
+            # the errors of free runs are those of the measurement
+            self.noise[:] = 0.0
 
     def simulate(self, start=None):
         system = self.system
         start = system.start if start is None else start
         paths = self.noise.copy()
         paths[:, :start] = system.Y[:start]
-        found = draws.simulate_draws(
-            *self.arguments, system.U, paths, start, system.stop
+        found = narx.simulate_draws(
+            system.arguments,
+            self.deviations,
+            self.linear,
+            system.U,
+            paths,
+            start,
+            system.stop,
         )
         return paths, found
 
@@ -56,8 +57,14 @@ class Draws:
     def ahead(self, horizon):
         system = self.system
         paths = self.noise.copy()
-        found = draws.predict_ahead_draws(
-            *self.arguments, system.U, system.Y, horizon, paths, 0, system.stop
+        found = narx.predict_ahead_draws(
+            system.arguments,
+            self.deviations,
+            self.linear,
+            system.U,
+            system.Y,
+            horizon,
+            paths,
         )
         return paths, found
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skbayesnn.sparse_bayes.kernels import activations, trajectory
+from skbayesnn.sparse_bayes.kernels import activations, recursion
+from skbayesnn.sparse_bayes.kernels.layers import Layers
 
 CODES = {
     "tanh": activations.TANH,
@@ -48,6 +49,7 @@ class Run:
         self.activation, self.code = activation, CODES[activation]
         n_parameters = sum((self.sizes[:-1] + 1) * self.sizes[1:])
         n_parameters += n_features * n_outputs * skip
+        self.skip = skip
         self.theta = gain * rng.standard_normal(n_parameters)
         keep = rng.uniform(size=n_parameters) >= pruned
         self.theta[~keep] = 0.0
@@ -57,7 +59,7 @@ class Run:
         output, lag = np.reshape(pairs, (-1, 2)).astype(np.int64).T.copy()
         slope = rng.uniform(0.5, 1.5, size=len(pairs))
         offset = rng.standard_normal(len(pairs))
-        self.feedback = trajectory.Feedback(position, output, lag, slope, offset, 100.0)
+        self.feedback = recursion.Feedback(position, output, lag, slope, offset, 100.0)
         self.X = rng.standard_normal((n_rows, n_features))
         self.origin = np.array(
             [max(s for s in starts if s <= t) for t in range(n_rows)]
@@ -77,11 +79,11 @@ class Run:
 
     @property
     def network(self):
-        return self.theta, self.sizes, self.code
+        return Layers(self.theta, self.sizes, self.code, self.skip)
 
     @property
     def records(self):
-        return self.feedback, self.X, self.origin, self.given
+        return recursion.FreeRun(self.feedback, self.X, self.origin, self.given)
 
     @property
     def reference(self):
@@ -102,7 +104,7 @@ class Run:
 
     def path(self):
         path = self.initial.copy()
-        assert trajectory.run_path(*self.network, *self.records, path)
+        assert not recursion.run_path(self.network, self.records, path).any()
         return path
 
     def sensitivities(self, block):
@@ -114,19 +116,22 @@ class Run:
         S = np.full((head + block * n_outputs, n_columns), np.nan)
         S[:head] = 0.0
         path, parts = self.initial.copy(), []
+        diverged = np.zeros(n_rows, dtype=bool)
         for start in range(0, n_rows, block):
             stop = min(start + block, n_rows)
             view = S[: head + (stop - start) * n_outputs]
-            assert trajectory.run_sensitivities(
-                *self.network,
+            recursion.run_sensitivities(
+                self.network,
+                self.records,
                 self.kept,
-                *self.records,
                 self.unknown,
                 path,
+                diverged,
                 view,
                 start,
                 stop,
             )
+            assert not diverged.any()
             parts.append(view[head:].copy())
             S[:head] = view[len(view) - head :].copy()
         return path, np.concatenate(parts).reshape(n_rows, n_outputs, n_columns)
@@ -251,7 +256,7 @@ def test_sensitivities_do_not_depend_on_blocks(options, block):
 def test_gradient_is_that_of_the_sensitivities(options):
     run = Run(**options)
     adjoint = run.residual.copy()
-    gradient = trajectory.path_gradient(*run.network, *run.records, run.path(), adjoint)
+    gradient = recursion.path_gradient(run.network, run.records, run.path(), adjoint)
     J = run.derivatives()[..., : len(run.theta)]
     # by the parameters that were pruned, too
     expected = np.einsum("top,to->p", J, run.residual)
@@ -270,7 +275,7 @@ def test_gradient_is_that_of_the_sensitivities(options):
 def test_the_adjoint_ends_as_the_gradient_by_initial_outputs(options):
     run = Run(**options)
     adjoint = run.residual.copy()
-    trajectory.path_gradient(*run.network, *run.records, run.path(), adjoint)
+    recursion.path_gradient(run.network, run.records, run.path(), adjoint)
     by_initial = run.derivatives()[..., len(run.theta) :]
     expected = np.einsum("top,to->p", by_initial, run.residual)
     found = [adjoint[place] for place in run.places]
@@ -278,7 +283,7 @@ def test_the_adjoint_ends_as_the_gradient_by_initial_outputs(options):
 
 
 def test_some_runs_have_more_columns_than_go_together():
-    assert max(len(Run(**options).kept) for options in RUNS) > trajectory.COLUMNS
+    assert max(len(Run(**options).kept) for options in RUNS) > recursion.COLUMNS
 
 
 def doubling(n_rows=9, gain=2.0, limit=100.0):
@@ -298,11 +303,22 @@ def both_runs(run):
     n_rows, n_outputs = run.initial.shape
     S = np.zeros(((run.memory + n_rows) * n_outputs, len(run.kept)))
     with np.errstate(all="ignore"):
-        finite = trajectory.run_path(*run.network, *run.records, paths[0])
-        also = trajectory.run_sensitivities(
-            *run.network, run.kept, *run.records, run.unknown, paths[1], S, 0, n_rows
+        diverged = recursion.run_path(run.network, run.records, paths[0])
+        also = np.zeros(n_rows, dtype=bool)
+        recursion.run_sensitivities(
+            run.network,
+            run.records,
+            run.kept,
+            run.unknown,
+            paths[1],
+            also,
+            S,
+            0,
+            n_rows,
         )
-    return finite, also, paths
+    assert_array_equal(diverged, also)
+    assert_array_equal(*paths)
+    return not diverged.any(), not also.any(), paths
 
 
 def test_divergence_ends_a_run():
@@ -327,18 +343,41 @@ def test_a_value_at_the_limit_has_not_diverged(n_rows, limit):
     assert both_runs(run)[:2] == (False, False)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
 @pytest.mark.parametrize("activation", CODES)
-def test_a_missing_input_is_a_divergence(activation, value):
+def test_an_infinite_input_is_a_divergence(activation, value):
     run = Run(activation=activation, n_outputs=2, skip=True)
     column = np.setdiff1d(np.arange(run.X.shape[1]), run.feedback.position)[0]
     run.X[6, column] = value
     finite, also, paths = both_runs(run)
     assert not finite and not also
     assert all(np.isfinite(path[:6]).all() for path in paths)
+    assert all(np.isnan(path[6:]).all() for path in paths)
     # a row that is given is not computed
     run.given[6], run.initial[6] = True, 0.5
     assert both_runs(run)[:2] == (True, True)
+
+
+@pytest.mark.parametrize("lags, lost", [((1,), range(6, 9)), ((2,), [6, 8]), ((), [6])])
+def test_a_missing_input_is_no_divergence(lags, lost):
+    run = Run(lags=lags, starts=(0, 9))
+    column = np.setdiff1d(np.arange(run.X.shape[1]), run.feedback.position)[0]
+    run.X[6, column] = np.nan
+    finite, also, paths = both_runs(run)
+    assert finite and also
+    # what the missing row is fed into, up to the next run
+    assert_array_equal(np.flatnonzero(np.isnan(paths[0][:, 0])), lost)
+
+
+def test_a_run_that_diverges_leaves_the_next_alone():
+    run = doubling(12, limit=4.0)
+    run.origin[:] = np.repeat([0, 6], 6)
+    run.given[6] = True
+    run.initial[6] = 0.25
+    _, _, paths = both_runs(run)
+    missing = np.flatnonzero(np.isnan(paths[0][:, 0]))
+    assert_array_equal(missing, [3, 4, 5, 11])
+    assert_array_equal(paths[0][6:11, 0], 0.25 * 2.0 ** np.arange(5))
 
 
 def test_one_output_that_diverges_is_enough():
@@ -357,4 +396,4 @@ def test_inputs_stay_untouched_and_may_be_read_only():
     path, S = run.sensitivities(4)
     assert_array_equal(path, expected)
     assert np.isfinite(S).all()
-    trajectory.path_gradient(*run.network, *run.records, path, run.residual)
+    recursion.path_gradient(run.network, run.records, path, run.residual)

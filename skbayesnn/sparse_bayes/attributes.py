@@ -1,0 +1,71 @@
+"""The public attributes of fitted estimators, from what was learned."""
+
+import numpy as np
+
+from .learning.prior import parameter_variance
+from .network import bias_mask, expand
+from .prediction.posterior import sensitivity
+
+# Set by the validation of the input data, before the fit.
+OF_INPUTS = ("n_features_in_", "feature_names_in_")
+
+
+def set_attributes(estimator, attributes):
+    """Replace all public attributes of an earlier fit by those of this one."""
+    for name in list(vars(estimator)):
+        if name.endswith("_") and not name.startswith("_") and name not in OF_INPUTS:
+            delattr(estimator, name)
+    for name, value in attributes.items():
+        setattr(estimator, name, value)
+
+
+def copy_input_attributes(source, target):
+    """Give an estimator the attributes of the inputs that another one was fitted to."""
+    for name in OF_INPUTS:
+        if hasattr(source, name):
+            setattr(target, name, getattr(source, name))
+
+
+def network_attributes(learned, X):
+    """Attributes that describe one learned network.
+
+    ``X`` (n, n_inputs) holds the inputs of its training data, in the user's units.
+    """
+    fitted, history = learned.fitted, learned.history
+    squared = fitted.noise_std if fitted.free_run_std is None else fitted.free_run_std
+    noise_variance = (squared * fitted.scaling.y_scale) ** 2
+    single = len(noise_variance) == 1
+    return {
+        **_layer_attributes(fitted.network, learned.start.prior),
+        "noise_variance_": float(noise_variance[0]) if single else noise_variance,
+        "posterior_covariance_": fitted.covariance,
+        "log_marginal_likelihood_": learned.log_marginal_likelihood,
+        "feature_relevance_": sensitivity(fitted, X),
+        "history_": history,
+        "n_cycles_": len(history["n_iter"]),
+        "n_iter_": max(1, int(history["n_iter"].sum())),
+        "n_outputs_": len(noise_variance),
+    }
+
+
+def _layer_attributes(network, prior):
+    """Weights, masks and prior variances in the shapes of the full network."""
+    weights = network.keep & ~bias_mask(network)
+    coefs, intercepts = expand(network, network.theta)
+    masks, _ = expand(network, weights, fill=False)
+    variances, _ = expand(network, np.where(weights, parameter_variance(prior), 0.0))
+    of_skip = {}
+    if network.skip:
+        del intercepts[-1]
+        of_skip = {
+            "skip_coef_": coefs.pop(),
+            "skip_mask_": masks.pop(),
+            "skip_prior_variance_": variances.pop(),
+        }
+    return {
+        "coefs_": coefs,
+        "intercepts_": intercepts,
+        "masks_": masks,
+        "prior_variance_": variances,
+        **of_skip,
+    }

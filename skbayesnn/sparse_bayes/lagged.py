@@ -1,0 +1,654 @@
+"""What a fitted lagged model predicts: checks of arguments, records, shapes."""
+
+import functools
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _validation as checks
+from .._random import draw_seed
+from .._warnings import warn_caller
+from ..exceptions import DivergenceWarning
+from .prediction import ensemble as ensembles
+from .prediction.ensemble import Ensemble, LaggedNetwork
+from .prediction.streaming import (
+    StreamingPredictor,
+    check_state,
+    resume,
+    state_after,
+    state_shapes,
+)
+from .records.lags import complete_rows
+from .records.layout import Record, outputs_before, typical_step
+from .scaling import DIVERGENCE_LIMIT
+
+
+class LaggedModel(NamedTuple):
+    """A fitted lagged model.
+
+    u_mean, y_mean : (n_inputs,) and (n_outputs,) means of the training record
+    step_variance : (n_outputs,) mean square of the steps from row to row
+    single_output : whether y had one dimension in fit
+    """
+
+    ensemble: Ensemble
+    u_mean: np.ndarray
+    y_mean: np.ndarray
+    step_variance: np.ndarray
+    single_output: bool
+
+
+def make_lagged_model(networks, weights, record, seen, single_output):
+    """The model of learned networks, and what it keeps of its training record.
+
+    ``seen`` is the part of the record to which the networks were fitted.
+    """
+    U, Y, lags, starts = record
+    members = tuple(LaggedNetwork(network.fitted, lags) for network in networks)
+    return LaggedModel(
+        ensemble=Ensemble(members, weights),
+        u_mean=np.nanmean(U, axis=0) if U.shape[1] else np.zeros(0),
+        y_mean=np.nanmean(Y, axis=0),
+        step_variance=typical_step(seen.Y, starts),
+        single_output=single_output,
+    )
+
+
+class Query(NamedTuple):
+    """A record to predict.
+
+    record : outputs at and after a prediction are NaN in free run
+    n_known : rows at the start of each session that are given
+    n_before : those of them that precede what the user asked for
+    """
+
+    record: Record
+    n_known: int
+    n_before: int = 0
+
+
+def check_training_record(estimator, X, y):
+    """Inputs (n, n_inputs), outputs (n, n_outputs), and whether y has one dimension.
+
+    Sets ``n_features_in_`` and ``feature_names_in_`` of the estimator.
+    """
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but "
+            "the target y is None."
+        )
+    y = checks.check_outputs(y)
+    Y = checks.own(y.reshape(len(y), -1))
+    if X is None:
+        U = np.empty((len(Y), 0))
+        estimator.n_features_in_ = 0
+        estimator.__dict__.pop("feature_names_in_", None)
+    else:
+        U = checks.validate_data(
+            estimator,
+            X,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2,
+        )
+    U = checks.own(U)
+    checks.check_lengths(U, Y, "X", "y")
+    for array, name in ((U, "X"), (Y, "y")):
+        checks.check_magnitude(array, name)
+        checks.check_any_value(array, name)
+    return U, Y, y.ndim == 1
+
+
+def input_names(estimator):
+    """Names of the inputs: ``feature_names_in_``, or x0, x1, ..."""
+    default = [f"x{k}" for k in range(estimator.n_features_in_)]
+    return getattr(estimator, "feature_names_in_", default)
+
+
+def output_names(n_outputs):
+    return ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
+
+
+class LaggedPredictorMixin:
+    """Predictions of estimators that hold a `LaggedModel` as ``_lagged``."""
+
+    # Metadata routing takes no argument named y for metadata, unless it is requested
+    # here; pipelines pass it on to `predict` then.
+    __metadata_request__predict = {"y": True}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def predict(
+        self,
+        X,
+        y=None,
+        *,
+        horizon=1,
+        y_init=None,
+        X_init=None,
+        sessions=None,
+        return_std=False,
+        state=None,
+        return_state=False,
+    ):
+        """Predict a record ahead, or simulate it in free run.
+
+        With ``y``, row t is predicted from the measured rows up to t - ``horizon``.
+        Without, the model runs freely: its own outputs take the place of measured
+        ones, from ``y_init`` on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_inputs) or None
+            Inputs. None only for an autoregression together with ``y``; to simulate
+            an autoregression for n rows pass an array of shape (n, 0).
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Measured outputs, NaN where missing.
+        horizon : int or None, default=1
+            Steps ahead. None with ``y`` is free run from the first ``max_lag_`` rows
+            of each session. Without ``y`` it is not used.
+        y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
+            Measured outputs from which the free run starts. Without ``X_init`` they
+            belong to the first rows of ``X``, and these rows are returned as given;
+            where they are fewer than ``max_lag_``, the outputs before the record are
+            estimated from them, with the inputs there at their first value. With
+            ``X_init`` they precede ``X``, at least ``max_lag_`` rows.
+            Without ``y_init`` the run starts as if inputs and outputs had been at
+            their training means before the first row.
+        X_init : array-like of shape (n_init, n_inputs), default=None
+            Inputs of the rows before ``X``, one per row of ``y_init``.
+        sessions : array-like of shape (n_samples,), default=None
+            The record each row belongs to, as in ``fit``; every record starts anew.
+        return_std : bool, default=False
+            Return standard deviations of new observations as well. They combine
+            the posterior of the weights (delta method) and the noise of every step
+            since the last measured output, linearised around the predicted path.
+        state : SimulationState, default=None
+            Where an earlier free run stopped; ``X`` holds the rows that follow. The
+            predictions are those of one run through all rows.
+        return_state : bool, default=False
+            Return the state after the last row of a free run as well. It does not hold
+            what standard deviations need, so it excludes ``return_std``.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            One value per row, in units of y. With ``y``, the first ``max_lag_`` rows of
+            each session cannot be predicted and are returned as measured (standard
+            deviation 0); the next rows are predicted from the first complete window,
+            so over fewer than ``horizon`` steps where that is nearer. A row whose
+            window holds a missing value is NaN; in free run every row after a missing
+            input is. From the row on in which a free run
+            diverges (more than 100 standard deviations of the training record off, or
+            not finite), it is NaN.
+        y_std : ndarray shaped like y_pred
+            Only if ``return_std=True``.
+        state_after : SimulationState
+            Only if ``return_state=True``.
+
+        Raises
+        ------
+        ValueError
+            For lengths that differ, a ``y_init`` longer than the record or, with
+            ``X_init``, shorter than ``max_lag_``, and arguments that contradict each
+            other.
+
+        Warns
+        -----
+        DivergenceWarning
+            If predictions diverged, with their number.
+        """
+        check_is_fitted(self)
+        model = self._lagged
+        with_state = state is not None or return_state
+        if with_state:
+            _check_state_arguments(y, horizon, sessions, return_std)
+        if state is None:
+            query = _make_query(self, X, y, horizon, y_init, X_init, sessions)
+        else:
+            query = _query_after_state(self, X, y, y_init, X_init)
+        if with_state:
+            forecast, state = _run_on(model.ensemble, query, state)
+        else:
+            steps = _steps(y, horizon)
+            forecast = ensembles.forecast(
+                model.ensemble, query.record, query.n_known, steps, return_std
+            )
+        if forecast.n_diverged:
+            warn_caller(
+                f"{forecast.n_diverged} predicted rows diverged (beyond "
+                f"{DIVERGENCE_LIMIT:.0f} standard deviations of the "
+                "training record) and are NaN.",
+                DivergenceWarning,
+            )
+        mean = _shape_like_y(model, query, forecast.mean)
+        if return_std:
+            return mean, _shape_like_y(model, query, forecast.std)
+        return (mean, state) if return_state else mean
+
+    def stream(self, X_init=None, y_init=None, *, state=None):
+        """Predict row by row, for use inside a controller.
+
+        Parameters
+        ----------
+        X_init : array-like of shape (n_init, n_inputs), default=None
+            Inputs of the rows before the first step, one per row of ``y_init``.
+        y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
+            Measured outputs of these rows, at least ``max_lag_``. Without them, inputs
+            and outputs are taken to have been at their training means.
+        state : SimulationState, default=None
+            Where an earlier free run stopped, instead of ``X_init`` and ``y_init``.
+
+        Returns
+        -------
+        stream : StreamingPredictor
+            Its ``step(u)`` predicts a row; ``update(y)`` tells it what was measured.
+        """
+        check_is_fitted(self)
+        model = self._lagged
+        if state is None:
+            U, Y = _rows_before(self, X_init, y_init)
+            state = state_after(model.ensemble, U, Y)
+        elif X_init is not None or y_init is not None:
+            raise ValueError(
+                "state holds the rows before the first step: pass it, or X_init and "
+                "y_init."
+            )
+        return StreamingPredictor(
+            model.ensemble, state, single_output=model.single_output
+        )
+
+    def sample_y(
+        self,
+        X,
+        y=None,
+        *,
+        horizon=1,
+        y_init=None,
+        X_init=None,
+        sessions=None,
+        n_samples=100,
+        random_state=0,
+    ):
+        """Draw new records from the posterior predictive distribution.
+
+        Each draw has weights of its own, the same in all its rows; the network is
+        linear in their deviations from the mode, as their posterior has it. With
+        ``focus="prediction"`` every step adds noise, and noise and deviations are fed
+        back through the nonlinear network, unlike in ``predict(...,
+        return_std=True)``. With ``focus="simulation"`` the noise belongs to the
+        measurement and is not fed back, and the whole path is linear in the weights:
+        the draws then have the mean and the standard deviation that ``predict`` gives.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs) or None
+            Inputs, as in ``predict``.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs), default=None
+            Measured outputs. Without them the draws are free runs.
+        horizon : int or None, default=1
+            Steps ahead, as in ``predict``. Row t of every draw is drawn given
+            the measured rows up to t - ``horizon``.
+        y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
+            Measured outputs from which the free runs start.
+        X_init : array-like of shape (n_init, n_inputs), default=None
+            Inputs of the rows before ``X``, one per row of ``y_init``.
+        sessions : array-like of shape (n_rows,), default=None
+            The record each row belongs to.
+        n_samples : int, default=100
+            Number of draws. Those of an ensemble come from its members in proportion to
+            ``estimator_weights_``, in random order.
+        random_state : int, RandomState instance or None, default=0
+            Source of the draws.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_samples)
+            The draws, in units of y; (n_rows, n_outputs, n_samples) when y had two
+            dimensions in fit. Rows that ``predict`` returns as measured, or as NaN
+            because a value is missing, are so in all draws. A draw that diverges is
+            NaN from there on.
+
+        Raises
+        ------
+        ValueError
+            As ``predict`` does, and for ``n_samples`` below 1.
+
+        Warns
+        -----
+        DivergenceWarning
+            If draws diverged, with their number. What is computed from the others alone
+            is too narrow.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skbayesnn import SparseBayesNARXRegressor
+        >>> from skbayesnn.datasets import make_cascaded_tanks
+        >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
+        >>> model = SparseBayesNARXRegressor(hidden_layer_sizes=()).fit(u, y)
+        >>> draws = model.sample_y(u, y_init=y[:2], n_samples=200)
+        >>> lower, upper = np.quantile(draws, [0.05, 0.95], axis=1)
+        """
+        check_is_fitted(self)
+        if not (isinstance(n_samples, Integral) and n_samples >= 1):
+            raise ValueError(
+                f"n_samples must be a positive integer; got {n_samples!r}."
+            )
+        query = _make_query(self, X, y, horizon, y_init, X_init, sessions)
+        drawn, n_diverged = ensembles.draws(
+            self._lagged.ensemble,
+            query.record,
+            query.n_known,
+            _steps(y, horizon),
+            n_samples,
+            draw_seed(random_state),
+        )
+        if n_diverged:
+            warn_caller(
+                f"{n_diverged} of {n_samples} draws diverged (beyond "
+                f"{DIVERGENCE_LIMIT:.0f} standard deviations of the "
+                "training record) and are NaN from there on.",
+                DivergenceWarning,
+            )
+        return _shape_like_y(self._lagged, query, drawn)
+
+    def score(self, X, y, sample_weight=None, *, sessions=None, horizon="auto"):
+        r"""Coefficient of determination beyond the initialisation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_inputs) or None
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Measured outputs. The first ``max_lag_`` rows of each session start the
+            prediction and are not scored, nor are rows with a missing value in their
+            window, nor those of a free run behind a missing input.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows in the score.
+        sessions : array-like of shape (n_samples,), default=None
+            The record each row belongs to.
+        horizon : int, None or "auto", default="auto"
+            Steps ahead; None scores the free run from the first ``max_lag_`` measured
+            outputs. "auto" scores what the model was fitted for: one step, or the
+            free run with ``focus="simulation"``.
+
+        Returns
+        -------
+        score : float
+            :math:`R^2`, averaged over outputs; minus infinity if a prediction
+            diverged.
+        """
+        if isinstance(horizon, str) and horizon == "auto":
+            horizon = None if self.focus == "simulation" else 1
+        check_is_fitted(self)
+        ensemble = self._lagged.ensemble
+        query = _make_query(self, X, y, horizon, None, None, sessions)
+        steps = _steps(y, horizon)
+        forecast = ensembles.forecast(
+            ensemble, query.record, query.n_known, steps, False
+        )
+        if forecast.n_diverged:
+            return -np.inf
+        rows = _scored_rows(ensemble, query.record)
+        # a free run ends where an input is missing
+        rows = rows[np.isfinite(forecast.mean[rows]).all(axis=1)]
+        if not len(rows):
+            raise ValueError(
+                "y holds no row to score: an input is missing before the first of them."
+            )
+        Y = query.record.Y
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)
+            checks.check_lengths(sample_weight, Y, "sample_weight", "y")
+            sample_weight = sample_weight[rows]
+        return r2_score(Y[rows], forecast.mean[rows], sample_weight=sample_weight)
+
+
+def _steps(y, horizon):
+    """Steps ahead, infinite for a free run."""
+    return np.inf if y is None or horizon is None else horizon
+
+
+def _shape_like_y(model, query, values):
+    """Without the rows before each session, and flat for a single output."""
+    starts = query.record.starts
+    if query.n_before:
+        keep = np.ones(len(values), dtype=bool)
+        for start in starts[:-1]:
+            keep[start : start + query.n_before] = False
+        values = values[keep]
+    return values[:, 0] if model.single_output else values
+
+
+def _scored_rows(ensemble, record):
+    """Rows whose window is complete for all members."""
+    U, Y, _, starts = record
+    complete = [complete_rows(U, Y, lags, starts) for _, lags in ensemble.members]
+    rows = functools.reduce(np.intersect1d, complete)
+    if not len(rows):
+        raise ValueError(
+            f"y holds no row to score: the first max_lag_={ensemble.max_lag} rows of "
+            f"each session start the prediction; got {len(Y)} rows in "
+            f"{len(starts) - 1} sessions."
+        )
+    return rows
+
+
+def _make_record(model, U, Y, starts):
+    # every member has lags of its own; those of the record are not read
+    return Record(U, Y, model.ensemble.members[0].lags, starts)
+
+
+def _check_state_arguments(y, horizon, sessions, return_std):
+    if sessions is not None:
+        raise ValueError(
+            "state and return_state belong to one record and exclude sessions: predict "
+            "the records one by one."
+        )
+    if return_std:
+        raise ValueError(
+            "return_std excludes state and return_state: a state does not "
+            "hold the covariances that standard deviations need."
+        )
+    if y is not None and horizon is not None:
+        raise ValueError(
+            "A state is that of a free run: pass y_init instead of y, or y with "
+            "horizon=None; `stream` steps ahead of measured outputs."
+        )
+
+
+def _query_after_state(estimator, X, y, y_init, X_init):
+    """The rows that follow a state."""
+    if not (y is None and y_init is None and X_init is None):
+        raise ValueError(
+            "state holds the rows before X: pass neither y, y_init nor X_init with it."
+        )
+    _check_free_run_inputs(X)
+    U = _check_inputs(estimator, X)
+    model = estimator._lagged
+    Y = np.empty((len(U), model.ensemble.n_outputs))
+    return Query(_make_record(model, U, Y, np.array([0, len(U)])), 0)
+
+
+def _run_on(ensemble, query, state):
+    """Free run behind a state, or behind the known rows, and the state after it."""
+    U, Y, _, _ = query.record
+    n_known = query.n_known
+    if state is None:
+        state = state_after(ensemble, U[:n_known], Y[:n_known])
+    state = check_state(state_shapes(ensemble), state)
+    forecast, state = resume(ensemble, state, U[n_known:])
+    mean = np.concatenate([Y[:n_known], forecast.mean])
+    return forecast._replace(mean=mean), state
+
+
+def _rows_before(estimator, X_init, y_init):
+    """Inputs and outputs of the rows before the first step of a stream."""
+    ensemble = estimator._lagged.ensemble
+    if X_init is None and y_init is not None and not ensemble.n_inputs:
+        X_init = np.empty((len(y_init), 0))
+    if (X_init is None) != (y_init is None):
+        raise ValueError(
+            "X_init and y_init hold the rows before the first step: pass both, or "
+            "none to start from the training means."
+        )
+    nothing = np.empty((0, ensemble.n_inputs)), np.array([0, 0])
+    query = _query_free_run(estimator, *nothing, y_init, X_init)
+    return query.record.U, query.record.Y
+
+
+def _check_inputs(estimator, X, name="X"):
+    if estimator.n_features_in_ == 0:
+        shape = np.shape(X)
+        if len(shape) != 2 or shape[1] != 0:
+            raise ValueError(
+                f"{name} must have shape (n_samples, 0): the model was fitted "
+                f"without inputs (X=None). Got shape {shape}."
+            )
+        return np.empty(shape)
+    U = checks.validate_data(
+        estimator,
+        X,
+        dtype=np.float64,
+        order="C",
+        ensure_all_finite="allow-nan",
+        reset=False,
+    )
+    checks.check_magnitude(U, name)
+    return checks.own(U)
+
+
+def _check_free_run_inputs(X):
+    if X is None:
+        raise ValueError(
+            "X must not be None in free run: it says how many rows to simulate. "
+            "For an autoregression pass an array of shape (n_rows, 0)."
+        )
+
+
+def _check_outputs(model, y, name):
+    Y = checks.check_outputs(y, name)
+    Y = Y.reshape(len(Y), -1)
+    n_outputs = model.ensemble.n_outputs
+    if Y.shape[1] != n_outputs:
+        raise ValueError(
+            f"{name} must hold {n_outputs} outputs, as y did in fit; got {Y.shape[1]}."
+        )
+    checks.check_magnitude(Y, name)
+    return checks.own(Y)
+
+
+def _make_query(estimator, X, y, horizon, y_init, X_init, sessions):
+    """The record that the arguments of `predict` describe."""
+    _check_arguments(y, horizon, y_init, X_init)
+    if y is not None:
+        return _query_measured(estimator, X, y, sessions)
+    _check_free_run_inputs(X)
+    U = _check_inputs(estimator, X)
+    sessions = checks.check_sessions(sessions, len(U))
+    starts = checks.session_starts(sessions, len(U))
+    return _query_free_run(estimator, U, starts, y_init, X_init)
+
+
+def _check_arguments(y, horizon, y_init, X_init):
+    if horizon is not None and not (isinstance(horizon, Integral) and horizon >= 1):
+        raise ValueError(
+            f"horizon must be a positive integer or None; got {horizon!r}."
+        )
+    if y is not None and (y_init is not None or X_init is not None):
+        raise ValueError(
+            "y_init and X_init start a free run, which uses no y: pass y, or "
+            "y_init; or y with horizon=None to start from its first rows."
+        )
+    if X_init is not None and y_init is None:
+        raise ValueError("X_init needs y_init with as many rows; got y_init=None.")
+
+
+def _query_measured(estimator, X, y, sessions):
+    """A record with measured outputs."""
+    model = estimator._lagged
+    Y = _check_outputs(model, y, "y")
+    U = np.empty((len(Y), 0)) if X is None else _check_inputs(estimator, X)
+    if X is None and estimator.n_features_in_:
+        raise ValueError(
+            f"X must hold the {estimator.n_features_in_} inputs; got None."
+        )
+    checks.check_lengths(U, Y, "X", "y")
+    sessions = checks.check_sessions(sessions, len(Y))
+    starts = checks.session_starts(sessions, len(Y))
+    return Query(_make_record(model, U, Y, starts), model.ensemble.max_lag)
+
+
+def _query_free_run(estimator, U, starts, y_init, X_init):
+    """A record whose outputs are known in its first rows, or before them, only."""
+    model = estimator._lagged
+    if y_init is None:
+        n_known = model.ensemble.max_lag
+        before = np.tile(model.u_mean, (n_known, 1))
+        return _prepend(model, U, starts, before, np.tile(model.y_mean, (n_known, 1)))
+    known = _check_initial_outputs(model, U, starts, y_init, X_init)
+    if X_init is not None:
+        before = _check_inputs(estimator, X_init, "X_init")
+        checks.check_lengths(before, known, "X_init", "y_init")
+        return _prepend(model, U, starts, before, known)
+    if len(known) < model.ensemble.max_lag:
+        return _start_before(model, U, known)
+    Y = np.full((len(U), known.shape[1]), np.nan)
+    Y[: len(known)] = known
+    return Query(_make_record(model, U, Y, starts), len(known))
+
+
+def _check_initial_outputs(model, U, starts, y_init, X_init):
+    known, max_lag = _check_outputs(model, y_init, "y_init"), model.ensemble.max_lag
+    if len(starts) > 2:
+        raise ValueError(
+            f"y_init starts one session, but sessions names {len(starts) - 1}. "
+            "Pass y with horizon=None to start each from its own first rows, or "
+            "simulate them one by one."
+        )
+    shortest = 1 if X_init is None else max_lag
+    longest = len(U) if X_init is None else np.inf
+    if not shortest <= len(known) <= longest:
+        raise ValueError(
+            f"y_init must have at least one row and at most the {len(U)} rows of "
+            f"X, or, with X_init, at least max_lag_={max_lag}; got {len(known)}."
+        )
+    if not np.isfinite(known).all():
+        raise ValueError("y_init must hold no missing values; got NaN.")
+    return known
+
+
+def _start_before(model, U, known):
+    """A record whose rows before the first are estimated from a few outputs."""
+    n_before = model.ensemble.max_lag
+    estimated = outputs_before(
+        *model.ensemble.members[0], U[: len(known)], known, model.step_variance
+    )
+    # another member may look back further than the one that estimates
+    estimated = np.pad(estimated, ((n_before - len(estimated), 0), (0, 0)), "edge")
+    U = np.concatenate([np.tile(U[:1], (n_before, 1)), U])
+    Y = np.full((len(U), known.shape[1]), np.nan)
+    Y[:n_before] = estimated
+    Y[n_before : n_before + len(known)] = known
+    record = _make_record(model, U, Y, np.array([0, len(Y)]))
+    return Query(record, n_before + len(known), n_before)
+
+
+def _prepend(model, U, starts, before, known):
+    """Every session with rows before it from which it starts."""
+    n_before = len(known)
+    records, outputs = [], []
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        records += [before, U[start:stop]]
+        outputs += [known, np.full((stop - start, known.shape[1]), np.nan)]
+    shift = n_before * np.arange(len(starts))
+    U, Y = np.concatenate(records), np.concatenate(outputs)
+    return Query(_make_record(model, U, Y, starts + shift), n_before, n_before)

@@ -1,0 +1,212 @@
+"""What a fit is given: scaled data in stages, a network to begin with, and settings."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ... import _validation as checks
+from ..._warnings import warn_caller
+from ..network import ACTIVATIONS, Network, count_parameters
+from ..records.layout import Stage
+from ..records.one_step import OneStepData
+from ..records.residuals import FitData
+from ..scaling import DIVERGENCE_LIMIT, Scaling
+from .cycle import Settings
+from .likelihood import Gaussian
+from .prior import Prior
+from .weights import SOLVERS
+
+# With more unknowns a dense solve is far slower than a backward pass, and its matrix
+# is no longer small beside the data.
+FULL_CURVATURE_LIMIT = 4096
+DUAL_BYTES = 2**30
+
+
+class Options(NamedTuple):
+    """Checked parameters of an estimator, in the user's units.
+
+    hidden_layer_sizes : tuple of int
+    groups : tuple of str
+    likelihood : see `likelihood`
+    reg_lambda : (n_layers,) array, with one number more for the skip connection
+    max_iter : int, or "auto" for what suits the solver
+    """
+
+    hidden_layer_sizes: tuple
+    skip: bool
+    activation: str
+    groups: tuple
+    likelihood: Gaussian
+    reg_lambda: np.ndarray
+    kappa_variance: float
+    kappa_weight: float
+    reweight: bool
+    curvature: str
+    solver: str
+    max_cycles: int
+    max_iter: object
+    tol: float
+    normalize: bool
+    verbose: int
+
+
+class Start(NamedTuple):
+    """Where a warm start begins: what it keeps of the previous fit."""
+
+    network: Network
+    prior: Prior
+    noise: float
+    scaling: Scaling
+    groups: tuple
+
+
+class Problem(NamedTuple):
+    """Scaled data and settings: all that a restart needs besides its seed.
+
+    data : of the training rows, one step ahead
+    stages : in their order; the errors of the last one are what the fit is about
+    sizes : units in each layer, inputs first
+    start : where to resume from; None for random weights
+    constant_inputs : (n_inputs,) bool
+    ranking : data whose squared errors rank the restarts; None for the objective
+    one_step : data whose errors one step ahead a model of free runs reports, or None
+    """
+
+    data: OneStepData
+    stages: tuple
+    settings: Settings
+    scaling: Scaling
+    start: Start | None
+    groups: tuple
+    sizes: tuple
+    skip: bool
+    activation: str
+    constant_inputs: np.ndarray
+    constant_output: bool
+    max_cycles: int
+    verbose: int
+    ranking: FitData | None = None
+    one_step: OneStepData | None = None
+
+
+def make_scaling(X, Y, normalize):
+    """Zero mean and unit variance; or, without ``normalize``, nothing."""
+    n_inputs, n_outputs = X.shape[1], Y.shape[1]
+    if not normalize:
+        return Scaling(
+            np.zeros(n_inputs),
+            np.ones(n_inputs),
+            np.zeros(n_outputs),
+            np.ones(n_outputs),
+            _farthest(Y),
+        )
+    x_scale, y_scale = _spread(X), _spread(Y)
+    checks.check_spread(x_scale, "X")
+    checks.check_spread(y_scale, "y")
+    return Scaling(X.mean(axis=0), x_scale, Y.mean(axis=0), y_scale)
+
+
+def scaled_data(X, Y, scaling, weights):
+    """Rows ``X`` (n, n_inputs) and ``Y`` (n, n_outputs) in scaled units."""
+    XT = np.ascontiguousarray(((X - scaling.x_offset) / scaling.x_scale).T)
+    YT = np.ascontiguousarray(((Y - scaling.y_offset) / scaling.y_scale).T)
+    return OneStepData(XT, YT, weights)
+
+
+def pose(options, X, Y, start=None):
+    """The problem to map ``X`` (n, n_inputs) to ``Y`` (n, n_outputs), both finite."""
+    sizes = (X.shape[1], *options.hidden_layer_sizes, Y.shape[1])
+    if start:
+        _check_continuation(start, options, sizes)
+        scaling = start.scaling
+    else:
+        scaling = make_scaling(X, Y, options.normalize)
+    likelihood, weights = options.likelihood.scaled(scaling.y_scale)
+    data = scaled_data(X, Y, scaling, weights)
+    solver = SOLVERS[options.solver]
+    settings = Settings(
+        likelihood=likelihood,
+        reg_lambda=options.reg_lambda,
+        reweight=options.reweight,
+        kappa_variance=options.kappa_variance,
+        kappa_weight=options.kappa_weight,
+        curvature=_choose_curvature(
+            options, count_parameters(sizes, options.skip), Y.size
+        ),
+        solver=options.solver,
+        max_iter=solver.max_iter if options.max_iter == "auto" else options.max_iter,
+        tol=options.tol,
+    )
+    constant_output = bool(_is_constant(Y).all())
+    if constant_output:
+        message = "y is constant: the fitted model predicts this constant."
+        warn_caller(message, UserWarning)
+    return Problem(
+        data=data,
+        stages=(Stage(data, 1.0),),
+        settings=settings,
+        scaling=scaling,
+        start=start,
+        groups=options.groups,
+        sizes=sizes,
+        skip=options.skip,
+        activation=options.activation,
+        constant_inputs=_is_constant(X),
+        constant_output=constant_output,
+        max_cycles=options.max_cycles,
+        verbose=options.verbose,
+    )
+
+
+def _check_continuation(start, options, sizes):
+    """Refuse a warm start that would not be the same model."""
+    network = start.network
+    before = (network.full_sizes, start.groups, network.skip)
+    now = (sizes, options.groups, options.skip)
+    if before != now or network.activation != ACTIVATIONS[options.activation]:
+        raise ValueError(
+            "warm_start=True resumes from the network of the previous fit, with layers "
+            f"of {before[0]} units, groups={before[1]}, skip_connection={before[2]}; "
+            f"this fit needs {now[0]}, {now[1]}, {now[2]}. Keep hidden_layer_sizes, "
+            "activation, groups, skip_connection and the number of inputs and outputs, "
+            "or set warm_start=False."
+        )
+
+
+def _farthest(Y):
+    """Magnitude from which on an output that is not scaled has diverged."""
+    return float(np.max(np.abs(Y.mean(axis=0)) + DIVERGENCE_LIMIT * _spread(Y)))
+
+
+def _spread(array):
+    """Standard deviations, 1 for constant columns."""
+    scale = array.std(axis=0)
+    scale[_is_constant(array)] = 1.0
+    return scale
+
+
+def _is_constant(array):
+    return np.ptp(array, axis=0) == 0.0
+
+
+def _choose_curvature(options, n_parameters, n_observations):
+    """Resolve "auto", and refuse what would not fit into memory."""
+    curvature = options.curvature
+    needs_whole = SOLVERS[options.solver].needs_whole_curvature
+    smaller = min(n_parameters, n_observations)
+    fits = smaller <= FULL_CURVATURE_LIMIT and (
+        n_parameters <= n_observations
+        or 8 * n_parameters * n_observations <= DUAL_BYTES
+    )
+    if not fits and (needs_whole or curvature == "full"):
+        what = f"solver='{options.solver}'" if needs_whole else "curvature='full'"
+        raise ValueError(
+            f"{what} solves for min(n_parameters, n_samples * n_outputs) unknowns at "
+            f"once: found min({n_parameters}, {n_observations}), expected at most "
+            f"{FULL_CURVATURE_LIMIT} (and a Jacobian of at most {DUAL_BYTES >> 20} "
+            "MiB where parameters outnumber samples). Use solver='lbfgs' or 'adam' "
+            "with curvature='diag', or a smaller hidden_layer_sizes."
+        )
+    if curvature == "auto":
+        return "full" if fits else "diag"
+    return curvature

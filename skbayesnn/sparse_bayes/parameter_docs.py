@@ -1,0 +1,156 @@
+"""Texts of the parameters that several estimators of this half share."""
+
+PARAMETERS = {
+    "include_current_input": """
+        include_current_input : bool, default=True
+            Whether u(t) is a regressor of y(t).
+        """,
+    "horizon_schedule": """
+        horizon_schedule : "auto" or array-like of int, default="auto"
+            For ``focus="simulation"``: number of rows after which a free run starts
+            again from measured outputs, for each stage of the fit; None stands for
+            whole records. "auto" is ``(1, 8, 32, 128, None)``. From random weights a
+            run through the whole record would mostly diverge.
+        """,
+    "initial_conditions": """
+        initial_conditions : {"measured", "estimated"}, default="measured"
+            For ``focus="simulation"``: whether the free run through a session starts
+            from its first ``max_lag_`` measured outputs, or from outputs before the
+            session that are estimated along with the weights (inputs there at their
+            first value).
+        """,
+    "skip_connection": """
+        skip_connection : bool, default=True
+            A linear path from the regressors to the outputs, beside the hidden layers
+            and with priors of its own, so that the hidden units need not reproduce
+            what is linear.
+        """,
+    "activation": """
+        activation : {"tanh", "relu", "logistic"}, default="tanh"
+            Activation of the hidden units. The output is linear.
+        """,
+    "groups": r"""
+        groups : {"element", "row", "column", "layer"} or sequence of these, \
+                default=("row", "column")
+            Which weights share a prior variance (Table 1 of [1]_): each has its own
+            ("element", called shape-wise in the paper), all that leave a unit ("row":
+            prunes inputs and units), all that enter a unit ("column": prunes units),
+            or all of a layer ("layer"). With several, a weight's prior is the product
+            of its groups' priors.
+        """,
+    "lagged_groups": r"""
+        groups : "auto", {"element", "row", "column", "layer"} or sequence of these, \
+                default="auto"
+            Which weights share a prior variance (Table 1 of [1]_): each has its own
+            ("element", called shape-wise in the paper), all that leave a unit ("row":
+            prunes lags and units), all that enter a unit ("column": prunes units), or
+            all of a layer ("layer": prunes whole layers only, and gives the smoothest
+            network). With several, a weight's prior is the product of its groups'
+            priors. "auto" is ``("row", "column")``, or ``("layer",)`` for
+            ``focus="simulation"``.
+        """,
+    "kappa_variance": """
+        kappa_variance : float, default=1e-6
+            A weight whose prior variance falls below this is pruned. In units of the
+            scaled regressors and outputs.
+        """,
+    "kappa_weight": """
+        kappa_weight : float, default=1e-3
+            A weight whose magnitude falls below this is pruned. Units as above.
+        """,
+    "reweight": r"""
+        reweight : bool, default=True
+            False keeps the penalty of the first cycle: the conventional group lasso
+            (the lasso for ``groups="element"``) with the penalty
+            :math:`2 \lambda \sum_g \|W_g\|_2` beside
+            :math:`\|y - \hat y\|^2 / \sigma^2`.
+        """,
+    "noise_variance": r"""
+        noise_variance : "auto", float or array-like of shape (n_outputs,), \
+                default="auto"
+            Variance of the observation noise, in squared units of y. "auto" learns it
+            with the prior variances.
+        """,
+    "curvature": """
+        curvature : {"auto", "full", "diag"}, default="auto"
+            Gauss-Newton matrix that the updates use: the full matrix (by its N x N
+            dual where weights outnumber samples), or its exact diagonal. "auto" takes
+            the full one up to 4096 unknowns.
+        """,
+    "solver": """
+        solver : {"lm", "lbfgs", "adam"}, default="lm"
+            Fit of the weights within a cycle: Levenberg-Marquardt, the best for
+            networks of up to some thousand weights; L-BFGS or Adam for larger ones.
+        """,
+    "max_cycles": """
+        max_cycles : int, default=200
+            Largest number of cycles.
+        """,
+    "max_iter": """
+        max_iter : "auto" or int, default="auto"
+            Iterations of the solver per cycle (steps, or epochs of Adam). "auto" is 3
+            for "lm", 50 for "lbfgs" and 20 for "adam".
+        """,
+    "tol": """
+        tol : float, default=1e-3
+            A fit ends when ten consecutive cycles prune nothing and do not improve the
+            best objective by more than ``tol`` per observation.
+        """,
+    "normalize": """
+        normalize : bool, default=True
+            Scale regressors and outputs to zero mean and unit variance inside the
+            model. ``coefs_``, ``prior_variance_``, ``posterior_covariance_`` and the
+            thresholds then refer to the scaled variables; everything else is in the
+            user's units.
+        """,
+    "n_jobs": """
+        n_jobs : int or None, default=None
+            Number of fits that run in parallel (joblib). It does not change the
+            result.
+        """,
+    "random_state": """
+        random_state : int, RandomState instance or None, default=None
+            Source of the initial weights and of Adam's mini-batches.
+        """,
+    "verbose": """
+        verbose : bool or int, default=False
+            Print one line per cycle.
+        """,
+}
+
+ATTRIBUTES = {
+    "coefs": """
+        coefs_ : list of ndarray of shape (n_units_in, n_units_out)
+            Posterior mode of the weights, zero where pruned.
+        intercepts_ : list of ndarray of shape (n_units_out,)
+            Biases.
+        masks_ : list of ndarray of bool, shapes as ``coefs_``
+            True where a weight was kept.
+        prior_variance_ : list of ndarray, shapes as ``coefs_``
+            Learned prior variance of each weight, zero where pruned.
+        """,
+    "posterior": """
+        posterior_covariance_ : ndarray of shape (n_kept, n_kept) or (n_kept,)
+            Posterior covariance (11) of the kept parameters, layer after layer, each
+            with its weights in C order and then its biases; its diagonal with
+            ``curvature="diag"`` or more than 4096 kept parameters.
+        log_marginal_likelihood_ : float
+            Laplace approximation of the log evidence of y, in nats.
+        """,
+    "counts": """
+        n_cycles_ : int
+            Number of cycles.
+        n_iter_ : int
+            Number of solver iterations over all cycles.
+        n_outputs_ : int
+            Number of outputs.
+        """,
+    "inputs": """
+        n_features_in_ : int
+            Number of inputs seen during fit, 0 for an autoregression.
+        feature_names_in_ : ndarray of shape (n_features_in_,)
+            Names of the inputs, when they are all strings.
+        """,
+}
+
+TEXTS = PARAMETERS | ATTRIBUTES

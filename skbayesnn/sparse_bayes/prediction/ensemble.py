@@ -1,0 +1,162 @@
+"""Several fitted networks that predict together: what all prediction works on.
+
+A single network is an ensemble of one. `forecast` and `draws` predict whole records;
+`streaming` predicts row by row.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..fitted import FittedNetwork
+from ..records.lags import Lags
+from . import draws as drawing
+from . import forecast as forecasting
+from .forecast import Forecast, copy_initial_rows
+
+# Of sums of weights that should be one half; also in the median of `kernels.packed`.
+ROUNDING = 1e-9
+
+
+class LaggedNetwork(NamedTuple):
+    """A fitted network, and which past values are its inputs."""
+
+    fitted: FittedNetwork
+    lags: Lags
+
+
+class Ensemble(NamedTuple):
+    """Networks with the same signals, whose lags may differ.
+
+    members : tuple of LaggedNetwork
+    weights : (n_members,), sum to one
+    """
+
+    members: tuple[LaggedNetwork, ...]
+    weights: np.ndarray
+
+    @classmethod
+    def single(cls, fitted, lags):
+        """An ensemble of one network."""
+        return cls((LaggedNetwork(fitted, lags),), np.ones(1))
+
+    @property
+    def max_lag(self):
+        """Rows needed before the first prediction."""
+        return max(member.lags.max_lag for member in self.members)
+
+    @property
+    def n_inputs(self):
+        return self.members[0].lags.n_inputs
+
+    @property
+    def n_outputs(self):
+        return self.members[0].lags.n_outputs
+
+
+def forecast(ensemble, record, n_known, horizon, return_std):
+    """Predict a record (U, Y, starts) one step ahead, several, or in free run.
+
+    Parameters
+    ----------
+    record : records.layout.Record
+    n_known : int
+        Rows at the start of each session that are taken as measured: a free run starts
+        behind them. At least ``ensemble.max_lag``, and that for finite horizons.
+    horizon : int or inf
+        Steps ahead; infinite for a free run.
+    return_std : bool
+
+    Returns
+    -------
+    Forecast
+    """
+    forecasts = [
+        forecasting.of_network(member, record, n_known, horizon, return_std)
+        for member in ensemble.members
+    ]
+    if len(forecasts) == 1:
+        return forecasts[0]
+    combined = combine(forecasts, ensemble.weights)
+    copy_initial_rows(combined, record.Y, record.starts, n_known)
+    return combined
+
+
+def combine(forecasts, weights):
+    """The forecast of an ensemble: the mixture of its members' forecasts.
+
+    Its mean is the weighted median of the members, which one member that leaves the
+    range on new data cannot spoil; its variance is that of the mixture. A member that
+    diverged is excluded from then on. Where the remaining ones have less than half of
+    the weight, the ensemble has diverged.
+    """
+    if len(forecasts) == 1:
+        return forecasts[0]
+    means = np.array([forecast.mean for forecast in forecasts])
+    known = np.isfinite(means)
+    fractions = np.where(known, weights[:, None, None], 0.0)
+    total = fractions.sum(axis=0)
+    lost = total < 0.5
+    fractions = fractions / np.where(lost, 1.0, total)
+    mean = np.where(lost, np.nan, _weighted_median(means, fractions))
+    std = None
+    if forecasts[0].std is not None:
+        square = np.array([forecast.std for forecast in forecasts]) ** 2
+        square += (means - mean) ** 2
+        variance = np.sum(np.where(known, square * fractions, 0.0), axis=0)
+        std = np.sqrt(np.where(lost, np.nan, variance))
+    n_diverged = sum(np.array([forecast.n_diverged for forecast in forecasts]) > 0)
+    rows = int(np.count_nonzero(lost.any(axis=1))) if n_diverged else 0
+    return Forecast(mean, std, rows)
+
+
+def _weighted_median(values, fractions):
+    """Along the first axis; the mean of two values that halve the weight."""
+    order = np.argsort(values, axis=0)
+    values = np.take_along_axis(np.nan_to_num(values), order, axis=0)
+    cumulated = np.cumsum(np.take_along_axis(fractions, order, axis=0), axis=0)
+    low = np.argmax(cumulated >= 0.5 - ROUNDING, axis=0)[None]
+    high = np.argmax(cumulated > 0.5 + ROUNDING, axis=0)[None]
+    pick = np.take_along_axis
+    return 0.5 * (pick(values, low, axis=0) + pick(values, high, axis=0))[0]
+
+
+def draws(ensemble, record, n_known, horizon, n_samples, seed):
+    """Draws of a record from the mixture of the members.
+
+    Arguments as in `forecast`. Each member has random numbers of its own.
+
+    Returns
+    -------
+    drawn : ndarray of shape (n_rows, n_outputs, n_samples)
+    n_diverged : int
+        How many of the draws diverged.
+    """
+    members = ensemble.members
+    root = np.random.SeedSequence(seed)
+    rng, *rngs = map(np.random.default_rng, root.spawn(len(members) + 1))
+    drawn, n_diverged = [], 0
+    counts = allocate_draws(ensemble.weights, n_samples, rng)
+    for member, count, own_rng in zip(members, counts, rngs, strict=True):
+        part, diverged = drawing.of_network(
+            member, record, n_known, horizon, count, own_rng
+        )
+        drawn.append(part)
+        n_diverged += int(np.count_nonzero(diverged))
+    if len(members) == 1:
+        return drawn[0], n_diverged
+    order = rng.permutation(n_samples)
+    return np.concatenate(drawn, axis=2)[:, :, order], n_diverged
+
+
+def allocate_draws(weights, n_samples, rng):
+    """Number of draws from each member: ``n_samples`` times its weight, rounded.
+
+    Systematic sampling: rounded up or down at random, right on average, always
+    ``n_samples`` in total.
+    """
+    edges = np.cumsum(weights) / np.sum(weights) * n_samples
+    passed = np.floor(edges + rng.uniform()).astype(int)
+    passed = np.minimum(passed, n_samples)
+    passed[-1] = n_samples
+    return np.diff(passed, prepend=0)

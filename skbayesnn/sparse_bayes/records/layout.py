@@ -1,0 +1,292 @@
+"""Training records laid out for a free run through them."""
+
+import itertools
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.recursion import Feedback, FreeRun
+from .free_runs import FreeRunData
+from .initial_outputs import estimate_initial
+from .lags import Lags, build_lag_matrix
+from .one_step import OneStepData
+
+DEFAULT_HORIZONS = (1, 8, 32, 128, np.inf)
+
+
+class Record(NamedTuple):
+    """Inputs and outputs of one or several sessions, NaN where missing."""
+
+    U: np.ndarray
+    Y: np.ndarray
+    lags: Lags
+    starts: np.ndarray
+
+
+class Stage(NamedTuple):
+    """The errors that a part of a fit squares.
+
+    horizon : rows that a free run lasts, infinite for whole records
+    step_variance : (n_outputs,) of the random walk of unknown initial outputs, if any
+    """
+
+    data: OneStepData | FreeRunData
+    horizon: float
+    step_variance: np.ndarray | None = None
+
+
+def check_horizons(schedule):
+    """Increasing horizons, infinite for None."""
+    if isinstance(schedule, str):
+        return DEFAULT_HORIZONS
+    horizons = [np.inf if horizon is None else horizon for horizon in schedule]
+    whole = all(
+        isinstance(h, Real) and (h == np.inf or (h >= 1 and h == int(h)))
+        for h in horizons
+    )
+    increasing = whole and all(a < b for a, b in itertools.pairwise(horizons))
+    if not horizons or not increasing:
+        raise ValueError(
+            "horizon_schedule must be 'auto' or increasing positive integers, the last "
+            f"of them None for the whole record; got {schedule!r}."
+        )
+    return tuple(horizons)
+
+
+def simulation_stages(record, data, scaling, horizons, step_variance):
+    """Stages of a fit: one step ahead, then free runs that last longer and longer.
+
+    With ``step_variance``, the outputs before each session are estimated, and every
+    session is simulated from its first row.
+    """
+    U, Y, lags, starts = record
+    if step_variance is None:
+        free, can_start = free_run_data(U, Y, lags, starts, scaling, data.weights)
+    else:
+        free, can_start = with_unknown_start(U, Y, lags, starts, scaling, data.weights)
+    if not len(free.origin):
+        raise ValueError(
+            f"y holds no {lags.max_lag} measured rows in turn from which a free run "
+            "could start. Shorten output_lags, fill the gaps, or set "
+            "initial_conditions='estimated'."
+        )
+    longest = int(np.max(np.arange(len(free.origin)) - free.origin)) + 1
+    stages = []
+    for horizon in horizons:
+        if horizon == 1:
+            stages.append(Stage(data, 1.0))
+        elif horizon < longest or horizon == horizons[-1]:
+            run = with_horizon(free, can_start, horizon)
+            stages.append(Stage(run, float(horizon), step_variance))
+    return tuple(stages)
+
+
+def typical_step(Y, starts):
+    """Mean square of the outputs' steps from row to row; their variance without any."""
+    steps = np.diff(Y, axis=0)
+    steps[starts[1:-1] - 1] = np.nan
+    variance = np.nanvar(Y, axis=0)
+    with np.errstate(invalid="ignore"):
+        known = np.isfinite(steps)
+        square = np.where(known, steps, 0.0) ** 2
+        mean = square.sum(axis=0) / known.sum(axis=0)
+    mean = np.where(np.isfinite(mean) & (mean > 0.0), mean, variance)
+    return np.where(mean > 0.0, mean, 1.0)
+
+
+def free_run_data(U, Y, lags, starts, scaling, weights):
+    """Records as `FreeRunData` over their longest gap-free stretches.
+
+    A stretch starts where a complete window of measured outputs precedes it, and ends
+    where an input is missing. Outputs may be missing within: the run continues
+    through them, and no error counts there.
+    """
+    session = np.repeat(starts[:-1], np.diff(starts))
+    can_start = _complete_windows(Y, lags, session)
+    has_inputs = _inputs_known(U, lags, session)
+    rows, origin = _stretches(can_start, has_inputs, starts, lags.max_lag)
+    every = np.arange(len(lags.lag))
+    run = lay_out(Record(U, Y, lags, starts), lags, scaling, every, rows, origin)
+    shape = (len(rows), Y.shape[1])
+    data = FreeRunData(
+        X=run.X,
+        Y=(Y[rows] - scaling.y_offset) / scaling.y_scale,
+        feedback=run.feedback,
+        origin=origin,
+        given=run.given,
+        initial=np.zeros(shape),
+        unknown=np.full(shape, -1, dtype=np.int64),
+        weights=weights,
+    )
+    return data, can_start[rows]
+
+
+def _complete_windows(Y, lags, session):
+    """Rows whose ``max_lag`` rows before are in the session and wholly measured."""
+    missing = np.concatenate([[0], np.cumsum(~np.isfinite(Y).all(axis=1))])
+    row = np.arange(len(Y))
+    first = row - lags.max_lag
+    inside = first >= session
+    return inside & (missing[row] == missing[np.where(inside, first, row)])
+
+
+def _inputs_known(U, lags, session):
+    row = np.arange(len(U))
+    known = np.ones(len(U), dtype=bool)
+    for signal, lag in zip(lags.signal, lags.lag, strict=True):
+        if signal < lags.n_inputs:
+            past = np.maximum(row - lag, session)
+            known &= np.isfinite(U[past, signal])
+    return known
+
+
+def _stretches(can_start, has_inputs, starts, max_lag):
+    """Rows to simulate, and the number among them from which each is simulated."""
+    rows, origin = [], []
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        running = False
+        for row in range(start + max_lag, stop):
+            if not has_inputs[row]:
+                running = False
+            elif not running and can_start[row]:
+                running, first = True, len(rows)
+            if running:
+                rows.append(row)
+                origin.append(first)
+    return np.array(rows, dtype=np.int64), np.array(origin, dtype=np.int64)
+
+
+def lay_out(record, lags, scaling, used, rows, origin):
+    """Runs through a record in the layout of the kernels.
+
+    Parameters
+    ----------
+    record : Record
+        Holds the rows that lags reach from ``rows``.
+    used : (n_used,) int
+        The regressors that the network still reads.
+    rows : (n,) int
+        Rows of the record, run after run.
+    origin : (n,) int
+        Place among ``rows`` of the first row of the run of each.
+    """
+    lags = lags._replace(signal=lags.signal[used], lag=lags.lag[used])
+    scaling = scaling._replace(
+        x_offset=scaling.x_offset[used], x_scale=scaling.x_scale[used]
+    )
+    X = build_lag_matrix(record.U, record.Y, lags, rows)
+    X -= scaling.x_offset
+    X /= scaling.x_scale
+    given = np.zeros(len(rows), dtype=bool)
+    return FreeRun(make_feedback(lags, scaling), X, origin, given)
+
+
+def make_feedback(lags, scaling):
+    """Which regressors are past outputs, and how scaled outputs become regressors."""
+    position = np.flatnonzero(lags.signal >= lags.n_inputs)
+    output = lags.signal[position] - lags.n_inputs
+    return Feedback(
+        position=position,
+        output=output,
+        lag=lags.lag[position],
+        slope=scaling.y_scale[output] / scaling.x_scale[position],
+        offset=(scaling.y_offset[output] - scaling.x_offset[position])
+        / scaling.x_scale[position],
+        limit=scaling.limit,
+    )
+
+
+def with_horizon(data, can_start, horizon):
+    """The data with runs that start anew after ``horizon`` rows, where they can."""
+    if horizon == np.inf:
+        return data
+    origin = data.origin.copy()
+    first = -1
+    for row in range(len(origin)):
+        stretch = data.origin[row]
+        if first < stretch or (row - first >= horizon and can_start[row]):
+            first = row
+        origin[row] = first
+    return data._replace(origin=origin)
+
+
+def with_unknown_start(U, Y, lags, starts, scaling, weights):
+    """Records that are simulated from their first row, from unknown outputs before it.
+
+    Before each session stand ``max_lag`` rows in which the inputs hold their first
+    value; their outputs are to be estimated, and start at the first measured ones.
+    """
+    before = lags.max_lag
+    pieces = [
+        _with_rows_before(U[a:b], Y[a:b], before, scaling.y_offset)
+        for a, b in zip(starts[:-1], starts[1:], strict=True)
+    ]
+    U = np.concatenate([piece[0] for piece in pieces])
+    Y = np.concatenate([piece[1] for piece in pieces])
+    starts = starts + before * np.arange(len(starts))
+    data, can_start = free_run_data(U, Y, lags, starts, scaling, weights)
+    scaled = (Y - scaling.y_offset) / scaling.y_scale
+    return _give_rows_before(data, can_start, scaled, lags, starts)
+
+
+def _with_rows_before(U, Y, before, fallback):
+    """One session with rows before it, the outputs there at a first guess."""
+    known = np.isfinite(Y)
+    first = Y[known.argmax(axis=0), np.arange(Y.shape[1])]
+    first = np.where(np.isfinite(first), first, fallback)
+    head_u, head_y = np.tile(U[:1], (before, 1)), np.tile(first, (before, 1))
+    return np.concatenate([head_u, U]), np.concatenate([head_y, Y])
+
+
+def _give_rows_before(data, can_start, scaled, lags, starts):
+    """Put the rows before each session into the data, as unknowns."""
+    before, n_outputs = lags.max_lag, scaled.shape[1]
+    # row 0 of every session of `data` is the first after those rows
+    lengths = np.diff(starts) - before
+    first = np.concatenate([[0], np.cumsum(lengths)])
+    if len(data.X) != first[-1]:
+        raise ValueError(
+            "X must hold no missing values with initial_conditions='estimated'. Fill "
+            "them, or start another session behind each gap."
+        )
+    insert = np.repeat(first[:-1], before)
+    n_unknown = len(insert) * n_outputs
+    is_given = np.insert(data.given, insert, True)
+    unknown = np.full((len(is_given), n_outputs), -1)
+    unknown[is_given] = np.arange(n_unknown).reshape(-1, n_outputs)
+    initial = np.zeros((len(is_given), n_outputs))
+    head = np.concatenate([a + np.arange(before) for a in starts[:-1]])
+    initial[is_given] = scaled[head]
+    session = np.repeat(np.arange(len(lengths)), lengths + before)
+    start = (first[:-1] + before * np.arange(len(lengths)))[session]
+    behind = np.arange(len(is_given)) - start
+    windows = np.insert(can_start, insert, False) & (behind >= 2 * before)
+    return data._replace(
+        X=np.insert(data.X, insert, 0.0, axis=0),
+        Y=np.insert(data.Y, insert, np.nan, axis=0),
+        origin=start,
+        given=is_given,
+        initial=initial,
+        unknown=unknown,
+    ), windows
+
+
+def outputs_before(model, lags, U, Y, step_variance):
+    """Outputs of the ``max_lag`` rows before a record, from its first few rows.
+
+    ``Y`` holds the outputs measured so far; the inputs hold their first value in the
+    rows before.
+    """
+    if not np.isfinite(U).all():
+        # the run ends there
+        return np.tile(Y[:1], (lags.max_lag, 1))
+    scaling = model.scaling
+    starts = np.array([0, len(Y)])
+    std = model.noise_std if model.free_run_std is None else model.free_run_std
+    weights = 1.0 / np.maximum(std, 1e-9)
+    data, _ = with_unknown_start(U, Y, lags, starts, scaling, weights)
+    data = data.select_inputs(model.network.units[0])
+    scaled_steps = step_variance / scaling.y_scale**2
+    data = estimate_initial(model.network, data, 1.0, scaled_steps)
+    return data.initial[: lags.max_lag] * scaling.y_scale + scaling.y_offset

@@ -1,0 +1,90 @@
+"""Training data one step ahead: samples that do not depend on the network."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import layers as mlp
+from ..network import column_index
+from . import residuals
+from .residuals import root_weights
+
+
+class OneStepData(NamedTuple):
+    """Inputs and outputs, one sample per column; implements `residuals.FitData`.
+
+    XT : (n_features, n_samples), the inputs that the network reads
+    YT : (n_outputs, n_samples)
+    weights : (n_outputs,) inverse noise standard deviations up to a common factor
+    observation_weights : (n_outputs, n_samples), or None for ones
+    """
+
+    XT: np.ndarray
+    YT: np.ndarray
+    weights: np.ndarray
+    observation_weights: np.ndarray | None = None
+
+    @property
+    def n_observations(self):
+        return self.YT.size
+
+    @property
+    def counts(self):
+        return np.full(len(self.YT), self.YT.shape[1])
+
+    def select_inputs(self, places):
+        return self._replace(XT=np.ascontiguousarray(self.XT[places]))
+
+    def with_observation_weights(self, observation_weights):
+        return self._replace(observation_weights=observation_weights)
+
+    def take(self, rows):
+        """Some of the samples."""
+        weights = self.observation_weights
+        return self._replace(
+            XT=self.XT.take(rows, axis=1),
+            YT=self.YT.take(rows, axis=1),
+            observation_weights=None if weights is None else weights.take(rows, axis=1),
+        )
+
+    @property
+    def _root_weights(self):
+        """(n_outputs, n_samples), or (n_outputs, 1) where all samples have the same."""
+        return root_weights(self.weights[:, None], self.observation_weights)
+
+    def _errors(self, network):
+        return mlp.forward(network.layers, self.XT) - self.YT
+
+    def residuals(self, network):
+        return self._errors(network) * self.weights[:, None]
+
+    def squared_errors(self, network):
+        error = self._errors(network)
+        if self.observation_weights is None:
+            return np.einsum("ij,ij->i", error, error)
+        return np.einsum("ij,ij,ij->i", error, error, self.observation_weights)
+
+    def loss_gradient(self, network):
+        return mlp.loss_gradient(network.layers, self._root_weights, self.XT, self.YT)
+
+    def ggn_diag(self, network):
+        return mlp.ggn_diag(network.layers, self._root_weights, self.XT)
+
+    def blocks(self, network, in_one):
+        column = column_index(network.keep)
+        n_columns = int(np.count_nonzero(network.keep))
+        n_outputs, n_samples = self.YT.shape
+        block, root = n_samples, self._root_weights
+        if not in_one:
+            block = residuals.BLOCK_BYTES // (8 * max(1, n_columns) * n_outputs)
+            block = max(64, block)
+        for start in range(0, n_samples, block):
+            stop = min(start + block, n_samples)
+            XT, weights = self.XT, root
+            if block < n_samples:
+                XT = XT[:, start:stop].copy()
+                if root.shape[1] > 1:
+                    weights = root[:, start:stop].copy()
+            out, JT = mlp.jacobian(network.layers, column, n_columns, weights, XT)
+            error = (out - self.YT[:, start:stop]) * weights
+            yield error.ravel(), JT.reshape(n_columns, -1)

@@ -1,0 +1,57 @@
+"""Searches over lags and prior strengths that several tests share."""
+
+import warnings
+
+import numpy as np
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayesnn import SparseBayesNARXRegressorCV
+from skbayesnn.datasets import make_cascaded_tanks
+
+LAGS, STRENGTHS, CV = (2, 4), (3.0, 30.0), 3
+
+
+FAST = dict(cv=CV, n_restarts=1, n_estimators=2, hidden_layer_sizes=2, max_cycles=6)
+
+
+SHARED = (
+    "focus",
+    "hidden_layer_sizes",
+    "max_cycles",
+    "initial_conditions",
+    "n_restarts",
+)
+
+
+def record(n_rows=150, seed=0):
+    """One input, and an output with noise that does not enter the system."""
+    rng = np.random.default_rng(seed)
+    u, x = rng.uniform(-1, 1, size=(n_rows, 1)), np.zeros(n_rows)
+    for t in range(2, n_rows):
+        x[t] = 1.2 * x[t - 1] - 0.5 * x[t - 2] + np.tanh(2 * u[t - 1, 0])
+    return u, 5 + x + 0.1 * rng.standard_normal(n_rows)
+
+
+def tanks(n_rows=180):
+    return make_cascaded_tanks(n_rows, return_X_y=True, random_state=0)
+
+
+def estimator(lags=LAGS, reg_lambdas=STRENGTHS, **options):
+    options = {**FAST, "random_state": 0, **options}
+    return SparseBayesNARXRegressorCV(lags, reg_lambdas, **options)
+
+
+def quietly(model, *data, **arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*data, **arguments)
+
+
+def assert_same_ensemble(a, b):
+    for name, values in a.cv_results_.items():
+        assert_array_equal(values, b.cv_results_[name])
+    assert len(a.estimators_) == len(b.estimators_)
+    for one, other in zip(a.estimators_, b.estimators_, strict=True):
+        for first, second in zip(one.coefs_, other.coefs_, strict=True):
+            assert_array_equal(first, second)

@@ -1,0 +1,217 @@
+"""The ensemble that a search forms: who is in it, and members of other lags."""
+
+import numpy as np
+import pytest
+from fitted_models import mark_diverged
+from numpy.testing import assert_allclose, assert_array_equal
+from search_cases import STRENGTHS, estimator, quietly, record
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score
+
+from skbayesnn.metrics import simulation_scorer
+from skbayesnn.sparse_bayes import narx_cv as _narx_cv
+
+
+@pytest.mark.parametrize(
+    ("n_estimators", "n_members"), [(1, 3), (3, 3), (4, 3), (5, 6), (6, 6)]
+)
+def test_networks_are_shared_out_to_the_strengths(monkeypatch, n_estimators, n_members):
+    """At least one each; the first of a strength is the fit that chose its lags."""
+    monkeypatch.setattr(
+        _narx_cv, "not_clearly_worse", lambda errors: np.ones(3, dtype=bool)
+    )
+    u, y = record(60)
+    model = estimator((2,), (3.0, 10.0, 30.0), n_estimators=n_estimators, max_cycles=2)
+    quietly(model, u, y)
+    assert len(model.estimators_) == n_members
+    strengths = [member.reg_lambda for member in model.estimators_]
+    errors = model.cv_results_["test_error"].mean(axis=1)
+    expected = np.repeat(np.array([3.0, 10.0, 30.0])[errors.argsort()], n_members // 3)
+    assert_array_equal(strengths, expected)
+    # one seed a start, the same for every strength
+    seeds = [member.random_state for member in model.estimators_]
+    assert len(set(seeds)) == n_members // 3
+    objective = model.cv_results_["objective"][errors.argmin(), 0]
+    first = model.estimators_[0].history_["objective_pruned"][-1] / 58
+    assert first == pytest.approx(objective, rel=1e-12)
+
+
+@pytest.fixture(params=[(2, 6), (6, 2)], ids=["short first", "long first"])
+def mixed(request, monkeypatch):
+    """An ensemble whose members look back 2 and 6 rows, fitted to gaps, too."""
+    lag_of = dict(zip((3.0, 30.0), request.param, strict=True))
+    monkeypatch.setattr(
+        _narx_cv,
+        "objective_per_observation",
+        lambda model: abs(model.max_lag_ - lag_of[model.reg_lambda]),
+    )
+    monkeypatch.setattr(
+        _narx_cv, "not_clearly_worse", lambda errors: np.ones(2, dtype=bool)
+    )
+    u, y = record(120)
+    model = quietly(estimator((2, 6), max_cycles=15), u, y)
+    assert sorted(m.max_lag_ for m in model.estimators_) == [2, 6]
+    return model
+
+
+def test_members_with_different_lags(mixed):
+    u, y = record(80, seed=1)
+    first = mixed.estimators_[0].max_lag_
+    assert mixed.max_lag_ == 6
+    names = mixed.estimators_[0].get_lagged_feature_names_out()
+    assert len(names) == 2 * first + 1
+    # a member that lacks a lag counts with zero
+    expected_names = [f"x0(t-{k})" for k in range(1, 7)]
+    expected_names += [f"y(t-{k})" for k in range(1, 7)]
+    assert list(mixed.lag_relevance_) == ["x0(t)", *expected_names]
+    for name, relevance in mixed.lag_relevance_.items():
+        parts = [m.lag_relevance_.get(name, 0.0) for m in mixed.estimators_]
+        square = mixed.estimator_weights_ @ np.square(parts)
+        assert relevance == pytest.approx(np.sqrt(square), rel=1e-12)
+    sessions = np.repeat([0, 1], 40)
+    for arguments in (
+        dict(y=y),
+        dict(y=y, horizon=3),
+        dict(y=y, horizon=None),
+        dict(y=y, sessions=sessions),
+        dict(y=y, horizon=None, sessions=sessions),
+        dict(y_init=y[:6]),
+        dict(y_init=y[:9]),
+        dict(y_init=y[:9], X_init=u[:9]),
+    ):
+        mean, std = mixed.predict(u, return_std=True, **arguments)
+        assert np.isfinite(mean).all() and np.isfinite(std).all()
+        heads = [0, 40] if "sessions" in arguments else [0]
+        n_known = len(arguments.get("y_init", y[:6]))
+        known = np.zeros(80, dtype=bool)
+        for head in heads:
+            known[head : head + n_known] = "X_init" not in arguments
+        assert_array_equal(mean[known], y[known])
+        assert_array_equal(std[known], 0.0)
+        if arguments.get("horizon", 1) is None:
+            # every member starts where the longest lag allows
+            expected = []
+            for part in np.split(np.arange(80), heads[1:]):
+                init = dict(y_init=y[part][:6])
+                runs = [m.predict(u[part], **init) for m in mixed.estimators_]
+                expected.append(np.mean(runs, axis=0))
+            expected = np.concatenate(expected)
+        else:
+            runs = [m.predict(u, **arguments) for m in mixed.estimators_]
+            expected = np.mean(runs, axis=0)
+        assert_allclose(mean[~known], expected[~known], rtol=1e-10)
+
+
+@pytest.mark.parametrize("horizon", [1, 4, None])
+def test_score_with_different_lags(mixed, horizon):
+    """Rows that are known to the ensemble do not count."""
+    u, y = record(80, seed=1)
+    mean = mixed.predict(u, y, horizon=horizon)
+    expected = r2_score(y[6:], mean[6:])
+    assert mixed.score(u, y, horizon=horizon) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError, match="y holds no row to score.*max_lag_=6"):
+        mixed.score(u[:6], y[:6], horizon=horizon)
+    if horizon == 1:
+        # nor do those whose window is incomplete for a member
+        y[40] = np.nan
+        mean = mixed.predict(u, y)
+        rows = np.r_[6:40, 47:80]
+        expected = r2_score(y[rows], mean[rows])
+        assert mixed.score(u, y, horizon=1) == pytest.approx(expected, rel=1e-12)
+    rmse = np.sqrt(np.mean((mixed.predict(u, y_init=y[:6]) - y)[6:] ** 2))
+    if horizon is None:
+        assert simulation_scorer(mixed, u, y) == pytest.approx(-rmse, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_known", [1, 2, 3, 5])
+def test_short_start_with_different_lags(mixed, n_known):
+    u, y = record(60, seed=2)
+    mean, std = mixed.predict(u, y_init=y[:n_known], return_std=True)
+    assert mean.shape == std.shape == (60,)
+    assert np.isfinite(mean).all() and (std[n_known:] > 0).all()
+    assert_array_equal(mean[:n_known], y[:n_known])
+    late = mixed.predict(u, y_init=y[:6])
+    # it forgets where it came from
+    assert_allclose(mean[40:], late[40:], atol=0.05 * y.std())
+    assert np.isfinite(mixed.predict(u)).all()
+
+
+def test_draws_with_different_lags(mixed):
+    u, y = record(30, seed=1)
+    draws = mixed.sample_y(u, y_init=y[:6], n_samples=4)
+    assert draws.shape == (30, 4) and np.isfinite(draws).all()
+    assert_array_equal(draws[:6], np.repeat(y[:6, None], 4, axis=1))
+
+
+def test_displays_with_different_lags(mixed):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from skbayesnn import displays
+
+    u, y = record(80, seed=1)
+    simulation = displays.SimulationDisplay.from_estimator(mixed, u, y)
+    relevance = displays.LagRelevanceDisplay.from_estimator(mixed)
+    assert simulation.figure_.axes and relevance.figure_.axes
+    plt.close("all")
+
+
+def diverge(monkeypatch, *strengths, n_starts=1):
+    """Fits with these strengths pass for diverged, from some of their starts."""
+    fit_or_score = _narx_cv.fit_or_score
+
+    def marked(task, shared, data):
+        result = fit_or_score(task, shared, data)
+        if task.fold is None and task.reg_lambda in strengths:
+            result.history_["n_diverged_starts"] = np.array(n_starts)
+            if n_starts == result.n_restarts:
+                mark_diverged(result)
+        return result
+
+    monkeypatch.setattr(_narx_cv, "fit_or_score", marked)
+    monkeypatch.setattr(
+        _narx_cv,
+        "not_clearly_worse",
+        lambda errors: np.ones(len(errors), dtype=bool),
+    )
+
+
+@pytest.mark.parametrize("strength", STRENGTHS)
+def test_diverged_members_are_left_out(monkeypatch, strength):
+    diverge(monkeypatch, strength)
+    u, y = record(60)
+    model = quietly(estimator((2,), n_estimators=4), u, y)
+    assert {m.reg_lambda for m in model.estimators_} == set(STRENGTHS) - {strength}
+    assert_allclose(model.estimator_weights_, 0.5)
+    assert model.reg_lambda_ == model.estimators_[0].reg_lambda
+
+
+def test_members_of_which_one_start_diverged_stay(monkeypatch):
+    diverge(monkeypatch, *STRENGTHS)
+    u, y = record(60)
+    # without a warning
+    model = estimator((2,), n_restarts=2, max_cycles=200).fit(u, y)
+    assert {m.reg_lambda for m in model.estimators_} == set(STRENGTHS)
+
+
+def test_every_member_diverged(monkeypatch):
+    diverge(monkeypatch, *STRENGTHS, n_starts=2)
+    u, y = record(60)
+    with pytest.warns(ConvergenceWarning, match="Every network of the ensemble"):
+        model = estimator((2,), n_restarts=2).fit(u, y)
+    assert len(model.estimators_) == 2
+    assert np.isfinite(model.predict(u, y)).all()
+
+
+def test_a_record_that_no_free_run_can_follow():
+    """An unstable system in closed loop: the search still ends, with a warning."""
+    rng = np.random.default_rng(0)
+    u, y = np.zeros((200, 1)), np.zeros(200)
+    for t in range(1, 200):
+        y[t] = 1.4 * y[t - 1] + u[t - 1, 0] + 0.1 * rng.standard_normal()
+        u[t] = -1.1 * y[t] + rng.standard_normal()
+    # one step ahead the system is found, and no longer run leads away from it
+    model = estimator((1,), hidden_layer_sizes=(), horizon_schedule=(1, None))
+    with pytest.warns(ConvergenceWarning, match="Every network of the ensemble"):
+        model.fit(u, y)
+    # errors are cut off, so that one fold does not decide
+    assert model.cv_results_["test_error"].max() == 10.0
+    assert model.score(u, y, horizon=1) > 0.9
