@@ -8,7 +8,7 @@ from .._fitting import FitInterrupted, restore_on_failure
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from .inference import RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive
-from .texts import TEXTS
+from .rbm_texts import TEXTS
 from .training import epochs
 from .training.job import Callbacks, Start, open_job, open_partial_job
 from .training.outcome import Seen, Training, model_attributes, store

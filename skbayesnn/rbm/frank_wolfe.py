@@ -15,7 +15,7 @@ from .._warnings import warn_caller
 from . import model as solver
 from .contrastive_divergence import ContrastiveDivergenceRBM
 from .inference import RBM_CONSTRAINTS, BaseRBM
-from .texts import TEXTS
+from .rbm_texts import TEXTS
 from .training import epochs, growing
 from .training.job import (
     Callbacks,

@@ -13,9 +13,9 @@ from .._sklearn import fit_context
 from .attributes import network_attributes, set_attributes
 from .learning.problem import pose
 from .learning.restarts import learn
-from .parameter_docs import TEXTS
 from .parameters import MODEL_CONSTRAINTS, check_hidden_layer_sizes, learning_options
 from .prediction import posterior
+from .regressor_texts import TEXTS
 
 
 @shared_parameters(TEXTS)

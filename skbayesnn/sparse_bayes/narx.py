@@ -27,7 +27,6 @@ from .learning.problem import pose
 from .learning.restarts import learn
 from .learning.result import Fit
 from .learning.selection import ensemble_weights
-from .parameter_docs import TEXTS
 from .parameters import (
     LAGGED_CONSTRAINTS,
     check_session_lengths,
@@ -37,6 +36,7 @@ from .parameters import (
 from .prediction.ensemble import Ensemble
 from .records.lags import lagged_names, make_lags
 from .records.layout import Record, check_horizons
+from .regressor_texts import TEXTS
 
 
 @shared_parameters(TEXTS)

@@ -29,11 +29,11 @@ from .learning.selection import (
     stretches,
 )
 from .narx import SparseBayesNARXRegressor
-from .parameter_docs import TEXTS
 from .parameters import SEARCH_CONSTRAINTS, SHARED_BY_FITS
 from .prediction.ensemble import Ensemble
 from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import Record
+from .regressor_texts import TEXTS
 
 # A fold in which a candidate diverges counts as this many times the outputs' variance.
 WORST_ERROR = 10.0
