@@ -35,7 +35,7 @@ from skbayesnn.datasets import make_cascaded_tanks
 from skbayesnn.metrics import crps_gaussian, residual_analysis
 
 # New name of an attribute or a dictionary key: its name in the file.
-RENAMED = {}
+RENAMED = {"n_active_units": "n_active_neurons"}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite")
 
 
@@ -164,10 +164,10 @@ DIAG = {"curvature": "diag", "max_cycles": 15}
 LBFGS = {"solver": "lbfgs", **DIAG}
 ADAM = {"solver": "adam", "activation": "relu", "normalize": False, **DIAG}
 ESTIMATED = {"initial_conditions": "estimated", "horizon_schedule": [1, 10, None]}
-STARTS = {"n_restarts": 4, "n_networks": 3, **SHORT}
-VALIDATION = {"selection": "validation", "network_weights": "validation", **STARTS}
+STARTS = {"n_restarts": 4, "n_estimators": 3, **SHORT}
+VALIDATION = {"selection": "validation", "weighting": "validation", **STARTS}
 BARE = {"skip_connection": False, "include_current_input": False, **SHORT}
-GRID = {"lags": (2, 4), "reg_lambdas": (2.0, 20.0), "cv": 2, "n_networks": 3, **SHORT}
+GRID = {"lags": (2, 4), "reg_lambdas": (2.0, 20.0), "cv": 2, "n_estimators": 3, **SHORT}
 CD_2 = {"n_gibbs_steps": 2, "persistent": False, "momentum": 0.5, "weight_decay": 1e-3}
 REAL = {"binarize": None, "schedule": "inverse", "centered": False, "averaging": 0.0}
 LINEAR = {"objective": "linearized", "n_chains": 200}
@@ -183,8 +183,8 @@ MODELS = {
     "narx": narx,
     "narx_simulation": lambda: narx(**FREE),
     "narx_estimated": lambda: narx([1, 3], 3, **FREE, **ESTIMATED, **SHORT),
-    "narx_committee": lambda: narx(n_networks=3),
-    "narx_evidence": lambda: narx(network_weights="evidence", **FREE, **STARTS),
+    "narx_committee": lambda: narx(n_estimators=3),
+    "narx_evidence": lambda: narx(weighting="evidence", **FREE, **STARTS),
     "narx_validation": lambda: narx(**VALIDATION),
     "narx_gaps": lambda: narx(data="gaps"),
     "narx_gaps_simulation": lambda: narx(data="gaps", **FREE, **SHORT),

@@ -43,6 +43,24 @@ class SparseBayesMLPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Fits from different random weights. The one with the lowest objective is kept.
     {{random_state}}
 
+    Other Parameters
+    ----------------
+    {{kappa_variance}}
+    {{kappa_weight}}
+    {{reweight}}
+    {{noise_variance}}
+    {{curvature}}
+    {{solver}}
+    {{max_cycles}}
+    {{max_iter}}
+    {{tol}}
+    {{normalize}}
+    {{n_jobs}}
+    warm_start : bool, default=False
+        Resume from the network, variances and scaling of the previous fit. A fit that
+        Ctrl-C interrupts then keeps the last finished cycle.
+    {{verbose}}
+
     Attributes
     ----------
     {{coefs}}
@@ -61,24 +79,6 @@ class SparseBayesMLPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when they are all strings.
-
-    Other Parameters
-    ----------------
-    {{kappa_variance}}
-    {{kappa_weight}}
-    {{reweight}}
-    {{noise_variance}}
-    {{curvature}}
-    {{solver}}
-    {{max_cycles}}
-    {{max_iter}}
-    {{tol}}
-    {{normalize}}
-    {{n_jobs}}
-    warm_start : bool, default=False
-        Resume from the network, variances and scaling of the previous fit. A fit that
-        Ctrl-C interrupts then keeps the last finished cycle.
-    {{verbose}}
 
     See Also
     --------

@@ -82,35 +82,6 @@ class SparseBayesNARXRegressor(
         deviations those of the mixture.
     {{random_state}}
 
-    Attributes
-    ----------
-    max_lag_ : int
-        Longest lag: rows needed before the first prediction.
-    lag_relevance_ : dict of str to float
-        For each lagged regressor, such as ``"y(t-1)"``, the root mean squared
-        derivative of the scaled output by it over the training data; 0 if pruned.
-    feature_relevance_ : ndarray of shape (n_regressors,)
-        The same numbers, in the order of ``get_lagged_feature_names_out()``.
-    {{coefs}}
-    skip_coef_, skip_mask_, skip_prior_variance_ : ndarray of shape \
-            (n_regressors, n_outputs)
-        The same of the skip connection, if there is one.
-    noise_variance_ : float or ndarray of shape (n_outputs,)
-        Variance of the errors that the fit squares, in squared units of y.
-    estimators_ : list of SparseBayesNARXRegressor
-        The networks of an ensemble, the best first. Only if ``n_estimators`` > 1; the
-        other attributes then describe the first, relevances the whole ensemble.
-    estimator_weights_ : ndarray of shape (n_estimators,)
-        Their weights; they sum to one.
-    {{posterior}}
-    history_ : dict of ndarray, one entry per cycle
-        ``objective_start``, ``objective`` and ``objective_pruned``: (10) with the
-        curvature of the cycle, before and after its updates, and after its pruning;
-        ``rmse`` (units of y), ``n_active_weights``, ``n_active_units``, ``n_iter``
-        and ``horizon``; and, a single number, ``n_diverged_starts``.
-    {{counts}}
-    {{inputs}}
-
     Other Parameters
     ----------------
     {{horizon_schedule}}
@@ -144,6 +115,35 @@ class SparseBayesNARXRegressor(
         Resume from the network, variances and scaling of the previous fit (the best of
         an ensemble). A fit that Ctrl-C interrupts then keeps the last finished cycle.
     {{verbose}}
+
+    Attributes
+    ----------
+    max_lag_ : int
+        Longest lag: rows needed before the first prediction.
+    lag_relevance_ : dict of str to float
+        For each lagged regressor, such as ``"y(t-1)"``, the root mean squared
+        derivative of the scaled output by it over the training data; 0 if pruned.
+    feature_relevance_ : ndarray of shape (n_regressors,)
+        The same numbers, in the order of ``get_lagged_feature_names_out()``.
+    {{coefs}}
+    skip_coef_, skip_mask_, skip_prior_variance_ : ndarray of shape \
+            (n_regressors, n_outputs)
+        The same of the skip connection, if there is one.
+    noise_variance_ : float or ndarray of shape (n_outputs,)
+        Variance of the errors that the fit squares, in squared units of y.
+    estimators_ : list of SparseBayesNARXRegressor
+        The networks of an ensemble, the best first. Only if ``n_estimators`` > 1; the
+        other attributes then describe the first, relevances the whole ensemble.
+    estimator_weights_ : ndarray of shape (n_estimators,)
+        Their weights; they sum to one.
+    {{posterior}}
+    history_ : dict of ndarray, one entry per cycle
+        ``objective_start``, ``objective`` and ``objective_pruned``: (10) with the
+        curvature of the cycle, before and after its updates, and after its pruning;
+        ``rmse`` (units of y), ``n_active_weights``, ``n_active_units``, ``n_iter``
+        and ``horizon``; and, a single number, ``n_diverged_starts``.
+    {{counts}}
+    {{inputs}}
 
     See Also
     --------

@@ -98,6 +98,22 @@ class SparseBayesNARXRegressorCV(
     random_state : int, RandomState instance or None, default=None
         Source of the initial weights.
 
+    Other Parameters
+    ----------------
+    n_restarts : int, default=1
+        Starts of every fit, of which the one with the most evidence is kept.
+    {{horizon_schedule}}
+    {{initial_conditions}}
+    {{skip_connection}}
+    {{activation}}
+    {{lagged_groups}}
+    {{kappa_variance}}
+    {{kappa_weight}}
+    max_cycles : int, default=200
+        Largest number of cycles of a fit.
+    verbose : bool or int, default=False
+        Print one line per candidate.
+
     Attributes
     ----------
     cv_results_ : dict of ndarray
@@ -122,22 +138,6 @@ class SparseBayesNARXRegressorCV(
         Number of outputs.
     n_iter_ : int
         Number of solver iterations of the first network.
-
-    Other Parameters
-    ----------------
-    n_restarts : int, default=1
-        Starts of every fit, of which the one with the most evidence is kept.
-    {{horizon_schedule}}
-    {{initial_conditions}}
-    {{skip_connection}}
-    {{activation}}
-    {{lagged_groups}}
-    {{kappa_variance}}
-    {{kappa_weight}}
-    max_cycles : int, default=200
-        Largest number of cycles of a fit.
-    verbose : bool or int, default=False
-        Print one line per candidate.
 
     See Also
     --------

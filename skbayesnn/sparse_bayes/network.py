@@ -4,10 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .kernels.activations import LOGISTIC, RELU, TANH, activate
+from .kernels.activations import ACTIVATIONS, activate
 from .kernels.layers import Layers
-
-ACTIVATIONS = {"tanh": TANH, "relu": RELU, "logistic": LOGISTIC}
 
 
 class Network(NamedTuple):

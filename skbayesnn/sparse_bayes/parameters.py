@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .._sklearn import Interval, StrOptions
+from .kernels.activations import ACTIVATIONS
 from .learning.likelihood import Gaussian
 from .learning.prior import GROUPS
 from .learning.problem import Options
 from .learning.weights import SOLVERS
-from .network import ACTIVATIONS
 
 MODEL_CONSTRAINTS = {
     "hidden_layer_sizes": [Interval(Integral, 1, None, closed="left"), "array-like"],

@@ -13,6 +13,7 @@ import numpy as np
 from ..._numba import STRICT, kernel
 
 TANH, RELU, LOGISTIC = 0, 1, 2
+ACTIVATIONS = {"tanh": TANH, "relu": RELU, "logistic": LOGISTIC}
 BLOCK = 64
 
 _LOG2E = 1.4426950408889634

@@ -6,7 +6,8 @@ import numpy as np
 
 from ... import _validation as checks
 from ..._warnings import warn_caller
-from ..network import ACTIVATIONS, Network, count_parameters
+from ..kernels.activations import ACTIVATIONS
+from ..network import Network, count_parameters
 from ..records.layout import Stage
 from ..records.one_step import OneStepData
 from ..records.residuals import FitData
