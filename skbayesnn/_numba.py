@@ -17,16 +17,20 @@ FASTMATH = {"nsz", "arcp", "contract", "afn", "reassoc"}
 STRICT = {"contract"}
 
 
-def kernel(function=None, *, fastmath=frozenset(FASTMATH)):
+def kernel(function=None, *, fastmath=frozenset(FASTMATH), inline="never"):
     """Compile ``function`` with the policy of this package.
+
+    ``inline="always"`` is for a helper that one kernel calls: it is then compiled once,
+    as a part of its caller. With several callers this takes longer.
 
     Numba refuses to cache where it finds no writable folder (a read-only
     installation under a user without a home); such a kernel is compiled anew in each
     process instead of failing at import.
     """
     if function is None:
-        return functools.partial(kernel, fastmath=fastmath)
+        return functools.partial(kernel, fastmath=fastmath, inline=inline)
     options = {"nogil": True, "fastmath": set(fastmath), "error_model": "numpy"}
+    options["inline"] = inline
     try:
         return numba.njit(function, cache=True, **options)
     except RuntimeError:

@@ -44,12 +44,13 @@ def slope(activation, a):
 
 
 @kernel(fastmath=STRICT)
-def _tanh_many(h, n, power, bits):
-    """``h = tanh(h)`` for ``n`` values; ``bits`` is the memory of ``power``.
+def _tanh_many(h, power, bits):
+    """``h = tanh(h)``; ``bits`` is the memory of ``power``.
 
     With ``2 h = k log(2) + r`` it builds ``expm1(2 h) = 2**k expm1(r) + 2**k - 1``,
     which keeps full relative accuracy near zero, and ``tanh = e / (e + 2)``.
     """
+    n = len(h)
     for s in range(n):
         y = 2.0 * h[s]
         y = 44.0 if y > 44.0 else y
@@ -80,10 +81,15 @@ def _tanh_many(h, n, power, bits):
 
 
 @kernel
-def activate_many(activation, h, n, power, bits):
-    """Turn ``n`` pre-activations into activations, in place."""
+def activate_many(activation, h, power, bits):
+    """Turn pre-activations into activations, in place.
+
+    Their number is not an argument: a constant in one call and a variable in another
+    would be compiled twice.
+    """
+    n = len(h)
     if activation == TANH:
-        _tanh_many(h, n, power, bits)
+        _tanh_many(h, power, bits)
     elif activation == RELU:
         for s in range(n):
             h[s] = 0.0 if h[s] < 0.0 else h[s]
@@ -91,12 +97,12 @@ def activate_many(activation, h, n, power, bits):
         # the logistic function is a tanh of half the argument
         for s in range(n):
             h[s] *= 0.5
-        _tanh_many(h, n, power, bits)
+        _tanh_many(h, power, bits)
         for s in range(n):
             h[s] = 0.5 + 0.5 * h[s]
 
 
-@kernel
+@kernel(inline="always")
 def slope_block(activation, a, delta):
     """Multiply ``BLOCK`` derivatives by the slope at the activations ``a``."""
     if activation == TANH:
@@ -110,7 +116,6 @@ def slope_block(activation, a, delta):
             delta[s] *= a[s] * (1.0 - a[s])
 
 
-@kernel
 def activation_workspace(n):
     """Scratch memory of the activations of ``n`` values: one array as two types."""
     power = np.empty(n)

@@ -37,16 +37,26 @@ class Layers(NamedTuple):
     skip: bool
 
 
-@kernel
-def n_units(sizes):
-    """Units of all layers, inputs included."""
-    total = 0
-    for size in sizes:
-        total += size
-    return total
+class BlockMemory(NamedTuple):
+    """Scratch memory of the passes through a block of samples.
+
+    a, delta : (n_units, BLOCK), values of the units and derivatives by them
+    power, bits : see `activation_workspace`
+    """
+
+    a: np.ndarray
+    delta: np.ndarray
+    power: np.ndarray
+    bits: np.ndarray
 
 
-@kernel
+def block_memory(sizes):
+    """Memory for a network; taken outside of the kernels, which compile faster then."""
+    a = np.zeros((int(np.sum(sizes)), BLOCK))
+    return BlockMemory(a, np.zeros_like(a), *activation_workspace(BLOCK))
+
+
+@kernel(inline="always")
 def n_layer_parameters(sizes):
     """Weights and biases of the layers: where a skip connection starts."""
     total = 0
@@ -63,8 +73,9 @@ def _load(XT, start, width, a):
 
 
 @kernel
-def _forward_block(layers, a, power, bits):
-    """Fill all units ``a`` (n_units, BLOCK) from the inputs in its first rows."""
+def _forward_block(layers, memory):
+    """Fill all units (n_units, BLOCK) from the inputs in the first rows."""
+    a, power, bits = memory.a, memory.power, memory.bits
     theta, sizes, activation = layers.theta, layers.sizes, layers.activation
     n_layers = len(sizes) - 1
     below = 0
@@ -84,7 +95,7 @@ def _forward_block(layers, a, power, bits):
                     for s in range(BLOCK):
                         h[s] += weight * x[s]
             if layer < n_layers - 1:
-                activate_many(activation, h, BLOCK, power, bits)
+                activate_many(activation, h, power, bits)
         below = above
         w = bias + n_out
     if layers.skip:
@@ -100,15 +111,16 @@ def _forward_block(layers, a, power, bits):
 
 
 @kernel
-def _backward_block(layers, a, delta):
+def _backward_block(layers, memory):
     """Send the output derivatives in the last rows of ``delta`` back to all units.
 
     On return ``delta`` holds, for every hidden and output unit, the derivative with
     respect to its pre-activation, and for the inputs the derivative itself.
     """
+    a, delta = memory.a, memory.delta
     theta, sizes, activation = layers.theta, layers.sizes, layers.activation
     n_layers = len(sizes) - 1
-    first = n_units(sizes) - sizes[n_layers]
+    first = len(a) - sizes[n_layers]
     above = first
     w = n_layer_parameters(sizes)
     skip = w
@@ -141,23 +153,9 @@ def _backward_block(layers, a, delta):
                         d[s] += weight * up[s]
 
 
-@kernel
 def forward(layers, XT):
     """Outputs of the network, shape (n_outputs, n_samples)."""
-    sizes = layers.sizes
-    n_samples = XT.shape[1]
-    n_out = sizes[-1]
-    a = np.zeros((n_units(sizes), BLOCK))
-    power, bits = activation_workspace(BLOCK)
-    first = len(a) - n_out
-    out = np.empty((n_out, n_samples))
-    for start in range(0, n_samples, BLOCK):
-        width = min(BLOCK, n_samples - start)
-        _load(XT, start, width, a)
-        _forward_block(layers, a, power, bits)
-        for o in range(n_out):
-            for s in range(width):
-                out[o, start + s] = a[first + o, s]
+    out, _ = jacobian(layers, _NO_COLUMN, 0, _NO_WEIGHTS, XT)
     return out
 
 
@@ -206,22 +204,23 @@ def _add_products(layers, a, delta, width, out, squared):
                 w += 1
 
 
-@kernel
 def loss_gradient(layers, weights, XT, YT):
     """Half the weighted squared error and its gradient, by backpropagation."""
-    sizes = layers.sizes
+    gradient, memory = np.zeros_like(layers.theta), block_memory(layers.sizes)
+    return _loss_gradient(layers, weights, XT, YT, memory, gradient), gradient
+
+
+@kernel
+def _loss_gradient(layers, weights, XT, YT, memory, gradient):
+    a, delta = memory.a, memory.delta
     n_samples = XT.shape[1]
-    n_out = sizes[-1]
-    a = np.zeros((n_units(sizes), BLOCK))
-    delta = np.zeros_like(a)
-    power, bits = activation_workspace(BLOCK)
+    n_out = layers.sizes[-1]
     first = len(a) - n_out
-    gradient = np.zeros_like(layers.theta)
     loss = 0.0
     for start in range(0, n_samples, BLOCK):
         width = min(BLOCK, n_samples - start)
         _load(XT, start, width, a)
-        _forward_block(layers, a, power, bits)
+        _forward_block(layers, memory)
         for o in range(n_out):
             squared_weight = weights[o, 0] * weights[o, 0]
             for s in range(width):
@@ -230,9 +229,9 @@ def loss_gradient(layers, weights, XT, YT):
                 residual = a[first + o, s] - YT[o, start + s]
                 delta[first + o, s] = squared_weight * residual
                 loss += 0.5 * squared_weight * residual * residual
-        _backward_block(layers, a, delta)
+        _backward_block(layers, memory)
         _add_products(layers, a, delta, width, gradient, False)
-    return loss, gradient
+    return loss
 
 
 @kernel
@@ -246,33 +245,34 @@ def _seed_output(delta, first, o, weights, start, width):
             delta[first + o, s] = weights[o, start + s]
 
 
-@kernel
 def ggn_diag(layers, weights, XT):
     """Exact diagonal of ``J.T @ J`` without ever forming ``J``.
 
     The backward pass of equation (21) with its Gauss-Newton term alone: each output
     sends one derivative back, whose square is accumulated.
     """
-    sizes = layers.sizes
-    n_samples = XT.shape[1]
-    n_out = sizes[-1]
-    a = np.zeros((n_units(sizes), BLOCK))
-    delta = np.zeros_like(a)
-    power, bits = activation_workspace(BLOCK)
-    first = len(a) - n_out
     diag = np.zeros_like(layers.theta)
-    for start in range(0, n_samples, BLOCK):
-        width = min(BLOCK, n_samples - start)
-        _load(XT, start, width, a)
-        _forward_block(layers, a, power, bits)
-        for o in range(n_out):
-            _seed_output(delta, first, o, weights, start, width)
-            _backward_block(layers, a, delta)
-            _add_products(layers, a, delta, width, diag, True)
+    _ggn_diag(layers, weights, XT, block_memory(layers.sizes), diag)
     return diag
 
 
 @kernel
+def _ggn_diag(layers, weights, XT, memory, diag):
+    a, delta = memory.a, memory.delta
+    n_samples = XT.shape[1]
+    n_out = layers.sizes[-1]
+    first = len(a) - n_out
+    for start in range(0, n_samples, BLOCK):
+        width = min(BLOCK, n_samples - start)
+        _load(XT, start, width, a)
+        _forward_block(layers, memory)
+        for o in range(n_out):
+            _seed_output(delta, first, o, weights, start, width)
+            _backward_block(layers, memory)
+            _add_products(layers, a, delta, width, diag, True)
+
+
+@kernel(inline="always")
 def _store_jacobian(layers, a, delta, column, start, width, o, JT):
     """Write the derivatives by the kept parameters, one parameter per row."""
     sizes = layers.sizes
@@ -309,7 +309,11 @@ def _store_jacobian(layers, a, delta, column, start, width, o, JT):
                         JT[c, o, start + s] = x[s] * d[s]
 
 
-@kernel
+# what `forward` asks for of derivatives
+_NO_COLUMN = np.zeros(0, dtype=np.int64)
+_NO_WEIGHTS = np.zeros((0, 1))
+
+
 def jacobian(layers, column, n_columns, weights, XT):
     """Outputs and their weighted derivatives by the parameters that are kept.
 
@@ -317,23 +321,29 @@ def jacobian(layers, column, n_columns, weights, XT):
     Returns outputs (n_outputs, n_samples) and the transposed Jacobian
     (n_columns, n_outputs, n_samples).
     """
-    sizes = layers.sizes
-    n_samples = XT.shape[1]
-    n_out = sizes[-1]
-    a = np.zeros((n_units(sizes), BLOCK))
-    delta = np.zeros_like(a)
-    power, bits = activation_workspace(BLOCK)
+    out = np.empty((layers.sizes[-1], XT.shape[1]))
+    JT = np.empty((n_columns, *out.shape))
+    _derive(layers, column, weights, XT, block_memory(layers.sizes), out, JT)
+    return out, JT
+
+
+@kernel
+def _derive(layers, column, weights, XT, memory, out, JT):
+    """Fill outputs and, unless there are no ``weights``, the Jacobian.
+
+    One kernel for both: a second one would compile the pass through the network again.
+    """
+    a, delta = memory.a, memory.delta
+    n_out, n_samples = out.shape
     first = len(a) - n_out
-    out = np.empty((n_out, n_samples))
-    JT = np.empty((n_columns, n_out, n_samples))
     for start in range(0, n_samples, BLOCK):
         width = min(BLOCK, n_samples - start)
         _load(XT, start, width, a)
-        _forward_block(layers, a, power, bits)
+        _forward_block(layers, memory)
         for o in range(n_out):
             for s in range(width):
                 out[o, start + s] = a[first + o, s]
+        for o in range(len(weights)):
             _seed_output(delta, first, o, weights, start, width)
-            _backward_block(layers, a, delta)
+            _backward_block(layers, memory)
             _store_jacobian(layers, a, delta, column, start, width, o, JT)
-    return out, JT

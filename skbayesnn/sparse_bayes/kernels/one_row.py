@@ -4,23 +4,41 @@ They walk over the layers as those of `layers` do, but not in the same loops: on
 has no neighbours to vectorise over. Inner loops run over the units of a layer instead,
 whose weights stand side by side in memory, in the other order of the two loops over a
 weight matrix. Blocks of one sample would take several times as long.
+
+No array is assigned to a slice of another: that takes seconds to compile.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ..._numba import kernel
 from .activations import activate_many, activation_workspace, slope
-from .layers import n_layer_parameters, n_units
+from .layers import n_layer_parameters
 
 
-@kernel
-def row_workspace(sizes):
-    """Values of all units, and scratch memory of the activations."""
-    widest = np.int64(1)
-    for size in sizes[1:-1]:
-        widest = max(widest, size)
-    power, bits = activation_workspace(widest)
-    return np.zeros(n_units(sizes)), power, bits
+class RowMemory(NamedTuple):
+    """Scratch memory of the passes of one sample.
+
+    a, delta, tangent : (n_units,), values, derivatives by them, and their changes
+    direct : (n_parameters,), derivatives by the parameters
+    power, bits : see `activation_workspace`
+    """
+
+    a: np.ndarray
+    delta: np.ndarray
+    tangent: np.ndarray
+    direct: np.ndarray
+    power: np.ndarray
+    bits: np.ndarray
+
+
+def row_memory(layers):
+    """Memory for a network; taken outside of the kernels, which compile faster then."""
+    a = np.zeros(int(np.sum(layers.sizes)))
+    widest = int(np.max(layers.sizes[1:-1], initial=1))
+    others = np.zeros_like(a), np.zeros_like(a), np.zeros_like(layers.theta)
+    return RowMemory(a, *others, *activation_workspace(widest))
 
 
 @kernel
@@ -36,14 +54,15 @@ def forward_row(layers, a, power, bits):
         above = below + n_in
         bias = w + n_in * n_out
         h = a[above : above + n_out]
-        h[:] = theta[bias : bias + n_out]
+        for j in range(n_out):
+            h[j] = theta[bias + j]
         for i in range(n_in):
             x = a[below + i]
             row = theta[w + i * n_out : w + (i + 1) * n_out]
             for j in range(n_out):
                 h[j] += x * row[j]
         if layer < n_layers - 1:
-            activate_many(activation, h, n_out, power, bits)
+            activate_many(activation, h, power, bits)
         below = above
         w = bias + n_out
     if layers.skip:
@@ -62,7 +81,7 @@ def backward_row(layers, a, delta, derivative):
     """
     theta, sizes, activation = layers.theta, layers.sizes, layers.activation
     n_layers = len(sizes) - 1
-    first = n_units(sizes) - sizes[n_layers]
+    first = len(a) - sizes[n_layers]
     above = first
     w = n_layer_parameters(sizes)
     skip = w
@@ -85,7 +104,8 @@ def backward_row(layers, a, delta, derivative):
                 total *= slope(activation, x)
             delta[below + i] = total
         bias = w + n_in * n_out
-        derivative[bias : bias + n_out] = d
+        for j in range(n_out):
+            derivative[bias + j] = d[j]
         above = below
     if layers.skip:
         n_out = sizes[n_layers]
@@ -113,7 +133,8 @@ def tangent_row(layers, deviation, a, tangent):
         above = below + n_in
         bias = w + n_in * n_out
         t = tangent[above : above + n_out]
-        t[:] = deviation[bias : bias + n_out]
+        for j in range(n_out):
+            t[j] = deviation[bias + j]
         for i in range(n_in):
             x = a[below + i]
             dx = tangent[below + i]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._numba import kernel
-from .one_row import backward_row, forward_row, row_workspace
+from .one_row import backward_row, forward_row, row_memory
 
 # Columns of the sensitivities that are carried through time together.
 COLUMNS = 64
@@ -73,7 +73,7 @@ def load_row(feedback, X, origin, row, path, a):
     return True
 
 
-@kernel
+@kernel(inline="always")
 def _emit(feedback, a, row, path):
     """Write the outputs of a row; False if they left the plausible range."""
     first = len(a) - path.shape[1]
@@ -86,7 +86,6 @@ def _emit(feedback, a, row, path):
     return True
 
 
-@kernel
 def run_path(layers, run, path):
     """Fill ``path`` (n_rows, n_outputs) in place; rows that are given stay.
 
@@ -94,21 +93,10 @@ def run_path(layers, run, path):
     -------
     diverged : (n_rows,) bool
     """
-    feedback, X, origin, given = run
-    a, power, bits = row_workspace(layers.sizes)
-    diverged = np.zeros(len(path), dtype=np.bool_)
-    lost = np.int64(-1)
-    for row in range(len(path)):
-        if given[row]:
-            continue
-        if origin[row] != lost and load_row(feedback, X, origin[row], row, path, a):
-            forward_row(layers, a, power, bits)
-            if _emit(feedback, a, row, path):
-                continue
-            lost = origin[row]
-        diverged[row] = origin[row] == lost
-        for o in range(path.shape[1]):
-            path[row, o] = np.nan
+    diverged = np.zeros(len(path), dtype=bool)
+    gains = np.zeros((0, path.shape[1], len(run.feedback.lag)))
+    arguments = _NOTHING_KEPT, _NOTHING_UNKNOWN, path, diverged, _NO_DERIVATIVES, gains
+    _run_rows(layers, run, *arguments, (0, len(path)), row_memory(layers))
     return diverged
 
 
@@ -143,17 +131,15 @@ def _past_rows(run, row, here, n_outputs, past):
 
 
 @kernel
-def _feed_back(run, gains, S, start):
+def _feed_back(run, gains, S, start, past, copies):
     """Turn direct derivatives into those of the path, in place.
 
     Some columns after the other, so that the past rows of them stay in the cache. Rows
     before the origin of a run belong to another one, and may hold infinite values:
-    zeros take their place.
+    zeros take their place, among copies (n_fed, COLUMNS) of the others.
     """
     n_rows, n_outputs, n_fed = gains.shape
     memory = len(S) // n_outputs - n_rows
-    past, order = np.empty(n_fed, dtype=np.int64), np.arange(n_fed)
-    copies = np.zeros((n_fed, COLUMNS))
     for first in range(0, S.shape[1], COLUMNS):
         last = min(first + COLUMNS, S.shape[1])
         for row in range(n_rows):
@@ -166,16 +152,14 @@ def _feed_back(run, gains, S, start):
                     _add_past(s, gains[row, o], past, S, first, last)
                 continue
             for f in range(n_fed):
-                if past[f] >= 0:
-                    copies[f, : last - first] = S[past[f], first:last]
-                else:
-                    copies[f] = 0.0
+                for p in range(last - first):
+                    copies[f, p] = S[past[f], first + p] if past[f] >= 0 else 0.0
+                past[f] = f
             for o in range(n_outputs):
                 s = S[here + o, first:last]
-                _add_past(s, gains[row, o], order, copies, 0, last - first)
+                _add_past(s, gains[row, o], past, copies, 0, last - first)
 
 
-@kernel
 def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop):
     r"""Fill rows ``start`` to ``stop`` of the path and of its sensitivities, in place.
 
@@ -204,28 +188,48 @@ def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop
     gains : (stop - start, n_outputs, n_fed)
         :math:`g_f` for each row; zero where a lagged output is measured.
     """
+    n_fed = len(run.feedback.lag)
+    gains = np.zeros((stop - start, path.shape[1], n_fed))
+    arguments = kept, unknown, path, diverged, S, gains
+    _run_rows(layers, run, *arguments, (start, stop), row_memory(layers))
+    past, copies = np.zeros(n_fed, dtype=np.int64), np.zeros((n_fed, COLUMNS))
+    _feed_back(run, gains, S, start, past, copies)
+    return gains
+
+
+# what `run_path` asks for of derivatives
+_NOTHING_KEPT = np.zeros(0, dtype=np.int64)
+_NOTHING_UNKNOWN = np.zeros((0, 0), dtype=np.int64)
+_NO_DERIVATIVES = np.zeros((0, 0))
+
+
+@kernel
+def _run_rows(layers, run, kept, unknown, path, diverged, S, gains, rows, memory):
+    """A free run through some rows, with direct derivatives if there is room for them.
+
+    One kernel for both: a second one would compile the pass through the network again.
+    """
     feedback, X, origin, given = run
-    n_outputs, n_kept = path.shape[1], len(kept)
-    memory = len(S) // n_outputs - (stop - start)
-    a, power, bits = row_workspace(layers.sizes)
-    delta = np.zeros_like(a)
-    direct = np.empty_like(layers.theta)
+    start, stop = rows
+    a, delta, direct = memory.a, memory.delta, memory.direct
+    n_outputs, n_kept, with_derivatives = path.shape[1], len(kept), len(S) > 0
+    n_before = len(S) // n_outputs - (stop - start)
     first = len(a) - n_outputs
-    gains = np.zeros((stop - start, n_outputs, len(feedback.lag)))
     lost = np.int64(-1)
     if start > 0 and diverged[start - 1]:
         lost = origin[start - 1]
     for row in range(start, stop):
-        here = (row - start + memory) * n_outputs
-        S[here : here + n_outputs] = 0.0
+        here = (row - start + n_before) * n_outputs
+        if with_derivatives:
+            S[here : here + n_outputs] = 0.0
         if given[row]:
-            for o in range(n_outputs):
+            for o in range(n_outputs if with_derivatives else 0):
                 if unknown[row, o] >= 0:
                     S[here + o, n_kept + unknown[row, o]] = 1.0
             continue
         finite = False
         if origin[row] != lost and load_row(feedback, X, origin[row], row, path, a):
-            forward_row(layers, a, power, bits)
+            forward_row(layers, a, memory.power, memory.bits)
             finite = _emit(feedback, a, row, path)
             if not finite:
                 lost = origin[row]
@@ -233,7 +237,7 @@ def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop
             diverged[row] = origin[row] == lost
             path[row] = np.nan
             continue
-        for o in range(n_outputs):
+        for o in range(n_outputs if with_derivatives else 0):
             delta[first:] = 0.0
             delta[first + o] = 1.0
             backward_row(layers, a, delta, direct)
@@ -244,8 +248,6 @@ def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop
                 if row - feedback.lag[f] >= origin[row]:
                     slope = feedback.slope[f]
                     gains[row - start, o, f] = delta[feedback.position[f]] * slope
-    _feed_back(run, gains, S, start)
-    return gains
 
 
 def sensitivity_blocks(layers, run, kept, unknown, path, block):
@@ -272,26 +274,30 @@ def sensitivity_blocks(layers, run, kept, unknown, path, block):
         S[:head] = view[len(view) - head :]
 
 
-@kernel
 def path_gradient(layers, run, path, adjoint):
     """Gradient by all parameters, by backpropagation through time.
 
     ``adjoint`` (n_rows, n_outputs) comes with the derivatives of a loss by the outputs
     of each row alone; those that act through later rows are added here, in place.
     """
-    feedback, X, origin, given = run
-    n_outputs = path.shape[1]
-    a, power, bits = row_workspace(layers.sizes)
-    delta = np.zeros_like(a)
-    direct = np.empty_like(layers.theta)
     gradient = np.zeros_like(layers.theta)
+    _path_gradient(layers, run, path, adjoint, gradient, row_memory(layers))
+    return gradient
+
+
+@kernel
+def _path_gradient(layers, run, path, adjoint, gradient, memory):
+    feedback, X, origin, given = run
+    a, delta, direct = memory.a, memory.delta, memory.direct
+    n_outputs = path.shape[1]
     first = len(a) - n_outputs
     for row in range(len(path) - 1, -1, -1):
         if given[row]:
             continue
         load_row(feedback, X, origin[row], row, path, a)
-        forward_row(layers, a, power, bits)
-        delta[first:] = adjoint[row]
+        forward_row(layers, a, memory.power, memory.bits)
+        for o in range(n_outputs):
+            delta[first + o] = adjoint[row, o]
         backward_row(layers, a, delta, direct)
         for w in range(len(gradient)):
             gradient[w] += direct[w]
@@ -300,7 +306,6 @@ def path_gradient(layers, run, path, adjoint):
             if past >= origin[row]:
                 slope = feedback.slope[f]
                 adjoint[past, feedback.output[f]] += delta[feedback.position[f]] * slope
-    return gradient
 
 
 @kernel
@@ -334,7 +339,6 @@ def _advance_noise(run, gain, noise, K, row):
             K[slot, o, slot, q] = total
 
 
-@kernel
 def fed_back_noise(run, gains, noise):
     r"""Variance that noise of standard deviation ``noise`` in every row adds to a path.
 
@@ -345,22 +349,23 @@ def fed_back_noise(run, gains, noise):
     -------
     variance : (n_rows, n_outputs)
     """
-    n_rows, n_outputs, n_fed = gains.shape
-    longest_lag = np.int64(0)
-    for lag in run.feedback.lag:
-        longest_lag = max(longest_lag, lag)
-    longest_run = np.int64(0)
-    for row in range(n_rows):
-        longest_run = max(longest_run, row - run.origin[row])
+    n_rows, n_outputs, _ = gains.shape
+    longest_lag = int(run.feedback.lag.max(initial=0))
+    longest_run = int((np.arange(n_rows) - run.origin).max(initial=0))
     # a ring buffer over the rows that lags of the same run reach
     memory = min(longest_lag, longest_run) + 1
     K = np.zeros((memory, n_outputs, memory, n_outputs))
     variance = np.empty((n_rows, n_outputs))
-    for row in range(n_rows):
+    _fed_back_noise(run, gains, noise, K, variance)
+    return variance
+
+
+@kernel
+def _fed_back_noise(run, gains, noise, K, variance):
+    for row in range(len(variance)):
         if run.origin[row] == row:
             K[:] = 0.0
         _advance_noise(run, gains[row], noise, K, row)
-        slot = row % memory
-        for o in range(n_outputs):
+        slot = row % len(K)
+        for o in range(variance.shape[1]):
             variance[row, o] = K[slot, o, slot, o]
-    return variance

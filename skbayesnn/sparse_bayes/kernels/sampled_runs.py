@@ -10,11 +10,10 @@ sensitivities of `recursion`.)
 import numpy as np
 
 from ..._numba import kernel
-from .one_row import forward_row, row_workspace, tangent_row
+from .one_row import forward_row, row_memory, tangent_row
 from .recursion import load_row
 
 
-@kernel
 def draw_paths(layers, run, deviations, paths):
     """Free runs on the layout of `recursion`, one with each deviation.
 
@@ -29,12 +28,17 @@ def draw_paths(layers, run, deviations, paths):
     -------
     diverged : (n_draws,) bool
     """
+    diverged = np.zeros(len(paths), dtype=bool)
+    _draw_paths(layers, run, deviations, paths, diverged, row_memory(layers))
+    return diverged
+
+
+@kernel
+def _draw_paths(layers, run, deviations, paths, diverged, memory):
     feedback, X, origin, _ = run
-    a, power, bits = row_workspace(layers.sizes)
-    tangent = np.zeros_like(a)
+    a, tangent = memory.a, memory.tangent
     n_draws, n_rows, n_outputs = paths.shape
     first = len(a) - n_outputs
-    diverged = np.zeros(n_draws, dtype=np.bool_)
     for d in range(n_draws):
         path = paths[d]
         lost = np.int64(-1)
@@ -43,7 +47,7 @@ def draw_paths(layers, run, deviations, paths):
             if here == lost or not load_row(feedback, X, here, row, path, a):
                 path[row] = np.nan
                 continue
-            forward_row(layers, a, power, bits)
+            forward_row(layers, a, memory.power, memory.bits)
             tangent_row(layers, deviations[d], a, tangent)
             for o in range(n_outputs):
                 value = a[first + o] + tangent[first + o]
@@ -54,4 +58,3 @@ def draw_paths(layers, run, deviations, paths):
             if lost == here:
                 path[row] = np.nan
                 diverged[d] = True
-    return diverged

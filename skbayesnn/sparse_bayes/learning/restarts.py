@@ -59,8 +59,7 @@ def learn(problem, seed, *, n_starts=1, n_networks=1, n_jobs=None, keep=False):
     """
     seeds = np.random.SeedSequence(seed).spawn(1 if problem.start else n_starts)
     runs, interrupted = run_restarts(problem, seeds, n_jobs, keep)
-    errors = [_ranking_error(problem, run) for run in runs]
-    ranked = [runs[k] for k in np.argsort(errors, kind="stable")]
+    ranked = _rank(problem, runs)
     kept = [run for run in ranked if not run.diverged][:n_networks] or ranked[:1]
     fit = Fit(
         networks=tuple(learned_network(problem, run) for run in kept),
@@ -70,6 +69,14 @@ def learn(problem, seed, *, n_starts=1, n_networks=1, n_jobs=None, keep=False):
     if not (interrupted or fit.networks[0].finished):
         _warn_unfinished(fit.networks[0], problem.max_cycles)
     return fit
+
+
+def _rank(problem, runs):
+    """The runs, the best first."""
+    if len(runs) == 1:
+        return runs
+    errors = [_ranking_error(problem, run) for run in runs]
+    return [runs[k] for k in np.argsort(errors, kind="stable")]
 
 
 def _ranking_error(problem, run):

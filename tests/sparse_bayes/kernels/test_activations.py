@@ -18,7 +18,7 @@ def apply_many(activation, values):
     """`activate_many` on a copy."""
     h = np.array(values)
     power, bits = activations.activation_workspace(len(h))
-    activations.activate_many(CODES[activation], h, len(h), power, bits)
+    activations.activate_many(CODES[activation], h, power, bits)
     return h
 
 
@@ -123,9 +123,8 @@ def test_only_so_many_are_activated(activation, n):
     h = np.linspace(-2.0, 2.0, n + 3)
     expected = h.copy()
     expected[:n] = naive.activate(activation, h[:n])
-    activations.activate_many(
-        CODES[activation], h, n, *activations.activation_workspace(n)
-    )
+    workspace = activations.activation_workspace(n)
+    activations.activate_many(CODES[activation], h[:n], *workspace)
     assert_allclose(h, expected, rtol=1e-14)
     assert_array_equal(h[n:], expected[n:])
 

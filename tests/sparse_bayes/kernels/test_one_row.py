@@ -30,7 +30,8 @@ ROWS = [
 def test_row(options, activation):
     case = Case(**options, activation=activation, n_samples=3)
     n_in, n_out = case.sizes[0], case.sizes[-1]
-    a, power, bits = row.row_workspace(case.sizes)
+    memory = row.row_memory(*case.network)
+    a, power, bits = memory.a, memory.power, memory.bits
     delta, derivative = np.empty_like(a), np.empty_like(case.theta)
     for x, seed in zip(case.X, case.Y, strict=True):
         # what the last sample left behind is not read
@@ -52,7 +53,8 @@ def test_row(options, activation):
 @pytest.mark.parametrize("activation", CODES)
 def test_row_and_block_agree_at_all_units(activation):
     case = Case((3, 5, 4, 2), activation, n_samples=1, skip=True)
-    a, power, bits = row.row_workspace(case.sizes)
+    memory = row.row_memory(*case.network)
+    a, power, bits = memory.a, memory.power, memory.bits
     a[:3] = case.X[0]
     row.forward_row(*case.network, a, power, bits)
     hidden = naive.activate(
@@ -66,7 +68,8 @@ def test_row_and_block_agree_at_all_units(activation):
 @pytest.mark.parametrize("activation", CODES)
 def test_a_missing_value_reaches_the_outputs_of_a_row(activation):
     case = Case((2, 3, 2), activation)
-    a, power, bits = row.row_workspace(case.sizes)
+    memory = row.row_memory(*case.network)
+    a, power, bits = memory.a, memory.power, memory.bits
     a[:2] = 0.3, np.nan
     with np.errstate(all="ignore"):
         row.forward_row(*case.network, a, power, bits)
@@ -78,7 +81,8 @@ def test_a_missing_value_reaches_the_outputs_of_a_row(activation):
 def test_tangent(options, activation):
     case = Case(**options, activation=activation, n_samples=3)
     n_in, n_out = case.sizes[0], case.sizes[-1]
-    a, power, bits = row.row_workspace(case.sizes)
+    memory = row.row_memory(*case.network)
+    a, power, bits = memory.a, memory.power, memory.bits
     tangent = np.empty_like(a)
     deviation = np.random.default_rng(1).standard_normal(len(case.theta))
     for x in case.X:
