@@ -17,7 +17,12 @@ from skbayesnn.sparse_bayes.learning.curvature import (
     squared_error,
 )
 from skbayesnn.sparse_bayes.learning.cycle import Settings
-from skbayesnn.sparse_bayes.learning.weights import WeightFit, fit_weights
+from skbayesnn.sparse_bayes.learning.likelihood import Gaussian
+from skbayesnn.sparse_bayes.learning.weights import (
+    WeightFit,
+    WeightProblem,
+    fit_weights,
+)
 from skbayesnn.sparse_bayes.network import bias_mask, init_network, prune, split_layers
 from skbayesnn.sparse_bayes.records import residuals as data_module
 from skbayesnn.sparse_bayes.records.free_runs import FreeRunData
@@ -355,7 +360,8 @@ def test_a_fit_of_the_free_run_finds_the_system(form):
     network = truth._replace(theta=np.zeros_like(truth.theta))
     fit = WeightFit(network, linearize(network, data, form), 1e-2)
     precision = np.full(len(network.theta), 1e-10)
-    fit = fit_weights("lm", fit, data, precision, 1.0, form, 100, 1e-16, None)
+    problem = WeightProblem(data, precision, 1.0, form, 100, 1e-16)
+    fit = fit_weights("lm", problem, fit, None)
     assert_allclose(fit.network.theta, truth.theta, rtol=1e-5, atol=1e-6)
     assert fit.linearization.squared_error < 1e-8
 
@@ -367,18 +373,18 @@ def test_no_cycle_ascends(groups, curvature, solver):
     data = simulated(make_network(4, 1, hidden=(), seed=1), noise=0.1)
     network = make_network(4, 1, seed=5, skip=True)
     settings = Settings(
+        likelihood=Gaussian(),
         reg_lambda=np.array([2.0, 2.0, 1.0]),
         reweight=True,
         kappa_variance=1e-3,
         kappa_weight=1e-2,
-        noise_variance="auto",
         curvature=curvature,
         solver=solver,
         max_iter=3,
         tol=1e-4,
     )
     prior = evidence.init_prior(network.sizes, groups, skip=True)
-    state = sparse_bayes.init(data, network, settings, prior)
+    state = sparse_bayes.init(settings, data, network, prior)
     rng, infos = np.random.default_rng(0), []
     for _ in range(25):
         state, info = sparse_bayes.step(settings, state, rng)
