@@ -42,8 +42,7 @@ class Case:
         self.Y = rng.standard_normal((n_samples, sizes[-1]))
         self.XT, self.YT = self.X.T.copy(), self.Y.T.copy()
         self.weights = rng.uniform(0.5, 2.0, size=(sizes[-1], 1))
-        self.column = np.full(n_parameters, -1)
-        self.column[self.keep] = np.arange(self.keep.sum())
+        self.kept = np.flatnonzero(self.keep)
 
     @property
     def network(self):
@@ -112,7 +111,7 @@ class System:
         full[np.ix_(keep, keep)] = matrix
         given = np.empty((0, 0)) if diagonal else matrix
         ceiling = np.full(len(self.noise), np.inf)
-        return (self.case.column, given, variances, self.noise, ceiling), full
+        return (self.case.kept, given, variances, self.noise, ceiling), full
 
 
 SYSTEMS = [

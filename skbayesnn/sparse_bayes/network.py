@@ -106,13 +106,6 @@ def layer_index(network):
     return np.repeat(np.arange(len(shapes)), [a * b + n for a, b, n in shapes])
 
 
-def column_index(keep):
-    """Row of each parameter in a Jacobian of the kept ones; -1 for the others."""
-    column = np.full(len(keep), -1, dtype=np.int64)
-    column[keep] = np.arange(np.count_nonzero(keep))
-    return column
-
-
 def prune(network, drop):
     """Remove the weights in ``drop`` and every unit that this disconnects.
 

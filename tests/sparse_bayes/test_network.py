@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn.sparse_bayes.network import (
     bias_mask,
-    column_index,
     count_parameters,
     expand,
     init_network,
@@ -30,7 +29,6 @@ def test_layout():
     network = random_network(sizes)
     assert_array_equal(vector[bias_mask(network)], [6, 7, 8, 12])
     assert_array_equal(layer_index(network), [0] * 9 + [1] * 4)
-    assert_array_equal(column_index(np.array([True, False, True])), [0, -1, 1])
 
 
 @pytest.mark.parametrize("sizes", [(2, 3, 2), (3, 1), (2, 4, 3, 1), (2, 0, 3)], ids=str)

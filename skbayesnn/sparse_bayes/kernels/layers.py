@@ -10,6 +10,7 @@ multiply the errors and the rows of the Jacobian: the inverse noise standard dev
 up to a common factor.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -37,13 +38,51 @@ class Layers(NamedTuple):
     skip: bool
 
 
+class Places(NamedTuple):
+    """The units between which parameters stand, as places among all units.
+
+    The derivative of an output by a parameter is the value of its source times the
+    derivative of the output by its target.
+
+    source, target : (n,) unsigned, which saves a comparison at each use; the source of
+        a bias is a place behind all units, where memory for their values holds a 1
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+
+
+def parameter_places(layers, kept=None):
+    """`Places` of the parameters, or of those with the given numbers."""
+    places = _places_of(tuple(layers.sizes.tolist()), bool(layers.skip))
+    return places if kept is None else Places(*(array[kept] for array in places))
+
+
+@functools.lru_cache(maxsize=64)
+def _places_of(sizes, skip):
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    source, target = [], []
+    for layer in range(len(sizes) - 1):
+        n_in, n_out = sizes[layer], sizes[layer + 1]
+        into = first[layer + 1] + np.arange(n_out)
+        of_weights = np.repeat(first[layer] + np.arange(n_in), n_out)
+        source += [of_weights, np.full(n_out, first[-1])]
+        target += [np.tile(into, n_in), into]
+    if skip:
+        source.append(np.repeat(np.arange(sizes[0]), sizes[-1]))
+        target.append(np.tile(into, sizes[0]))
+    return Places(*(np.concatenate(p).astype(np.uintp) for p in (source, target)))
+
+
 class BlockMemory(NamedTuple):
     """Scratch memory of the passes through a block of samples.
 
-    a, delta : (n_units, BLOCK), values of the units and derivatives by them
+    values : (n_units + 1, BLOCK), those of the units, and ones
+    a, delta : (n_units, BLOCK), the former without the ones, and derivatives by them
     power, bits : see `activation_workspace`
     """
 
+    values: np.ndarray
     a: np.ndarray
     delta: np.ndarray
     power: np.ndarray
@@ -52,8 +91,10 @@ class BlockMemory(NamedTuple):
 
 def block_memory(sizes):
     """Memory for a network; taken outside of the kernels, which compile faster then."""
-    a = np.zeros((int(np.sum(sizes)), BLOCK))
-    return BlockMemory(a, np.zeros_like(a), *activation_workspace(BLOCK))
+    values = np.zeros((int(np.sum(sizes)) + 1, BLOCK))
+    values[-1] = 1.0
+    a = values[:-1]
+    return BlockMemory(values, a, np.zeros_like(a), *activation_workspace(BLOCK))
 
 
 @kernel(inline="always")
@@ -153,9 +194,17 @@ def _backward_block(layers, memory):
                         d[s] += weight * up[s]
 
 
+# what `forward` asks for of derivatives
+NO_PLACES = Places(np.zeros(0, dtype=np.uintp), np.zeros(0, dtype=np.uintp))
+_NO_WEIGHTS = np.zeros((0, 1))
+_NO_JACOBIAN = np.zeros((0, 0, 0))
+
+
 def forward(layers, XT):
     """Outputs of the network, shape (n_outputs, n_samples)."""
-    out, _ = jacobian(layers, _NO_COLUMN, 0, _NO_WEIGHTS, XT)
+    out = np.empty((layers.sizes[-1], XT.shape[1]))
+    memory = block_memory(layers.sizes)
+    _derive(layers, NO_PLACES, _NO_WEIGHTS, XT, memory, out, _NO_JACOBIAN)
     return out
 
 
@@ -173,45 +222,25 @@ def _product(x, d, width, squared):
 
 
 @kernel
-def _add_products(layers, a, delta, width, out, squared):
+def _add_products(places, memory, width, out, squared):
     """Add to ``out`` the derivatives by each parameter summed over a block.
 
     With ``squared`` the squares of the single samples' derivatives are summed.
     """
-    sizes = layers.sizes
-    below = 0
-    w = 0
-    for layer in range(len(sizes) - 1):
-        n_in = sizes[layer]
-        n_out = sizes[layer + 1]
-        above = below + n_in
-        for i in range(n_in):
-            for j in range(n_out):
-                out[w] += _product(a[below + i], delta[above + j], width, squared)
-                w += 1
-        for j in range(n_out):
-            d = delta[above + j]
-            total = 0.0
-            for s in range(width):
-                total += d[s] * d[s] if squared else d[s]
-            out[w] += total
-            w += 1
-        below = above
-    if layers.skip:
-        for i in range(sizes[0]):
-            for j in range(sizes[-1]):
-                out[w] += _product(a[i], delta[below + j], width, squared)
-                w += 1
+    values, delta, (source, target) = memory.values, memory.delta, places
+    for w in range(len(out)):
+        out[w] += _product(values[source[w]], delta[target[w]], width, squared)
 
 
 def loss_gradient(layers, weights, XT, YT):
     """Half the weighted squared error and its gradient, by backpropagation."""
     gradient, memory = np.zeros_like(layers.theta), block_memory(layers.sizes)
-    return _loss_gradient(layers, weights, XT, YT, memory, gradient), gradient
+    arguments = layers, parameter_places(layers), weights, XT, YT, memory, gradient
+    return _loss_gradient(*arguments), gradient
 
 
 @kernel
-def _loss_gradient(layers, weights, XT, YT, memory, gradient):
+def _loss_gradient(layers, places, weights, XT, YT, memory, gradient):
     a, delta = memory.a, memory.delta
     n_samples = XT.shape[1]
     n_out = layers.sizes[-1]
@@ -230,11 +259,11 @@ def _loss_gradient(layers, weights, XT, YT, memory, gradient):
                 delta[first + o, s] = squared_weight * residual
                 loss += 0.5 * squared_weight * residual * residual
         _backward_block(layers, memory)
-        _add_products(layers, a, delta, width, gradient, False)
+        _add_products(places, memory, width, gradient, False)
     return loss
 
 
-@kernel
+@kernel(inline="always")
 def _seed_output(delta, first, o, weights, start, width):
     """Start the backward pass of one output of a block."""
     delta[first:] = 0.0
@@ -252,12 +281,13 @@ def ggn_diag(layers, weights, XT):
     sends one derivative back, whose square is accumulated.
     """
     diag = np.zeros_like(layers.theta)
-    _ggn_diag(layers, weights, XT, block_memory(layers.sizes), diag)
+    memory = block_memory(layers.sizes)
+    _ggn_diag(layers, parameter_places(layers), weights, XT, memory, diag)
     return diag
 
 
 @kernel
-def _ggn_diag(layers, weights, XT, memory, diag):
+def _ggn_diag(layers, places, weights, XT, memory, diag):
     a, delta = memory.a, memory.delta
     n_samples = XT.shape[1]
     n_out = layers.sizes[-1]
@@ -269,66 +299,34 @@ def _ggn_diag(layers, weights, XT, memory, diag):
         for o in range(n_out):
             _seed_output(delta, first, o, weights, start, width)
             _backward_block(layers, memory)
-            _add_products(layers, a, delta, width, diag, True)
+            _add_products(places, memory, width, diag, True)
 
 
 @kernel(inline="always")
-def _store_jacobian(layers, a, delta, column, start, width, o, JT):
-    """Write the derivatives by the kept parameters, one parameter per row."""
-    sizes = layers.sizes
-    below = 0
-    w = 0
-    for layer in range(len(sizes) - 1):
-        n_in = sizes[layer]
-        n_out = sizes[layer + 1]
-        above = below + n_in
-        for i in range(n_in + 1):
-            for j in range(n_out):
-                c = column[w]
-                w += 1
-                if c < 0:
-                    continue
-                d = delta[above + j]
-                if i == n_in:
-                    for s in range(width):
-                        JT[c, o, start + s] = d[s]
-                else:
-                    x = a[below + i]
-                    for s in range(width):
-                        JT[c, o, start + s] = x[s] * d[s]
-        below = above
-    if layers.skip:
-        for i in range(sizes[0]):
-            x = a[i]
-            for j in range(sizes[-1]):
-                c = column[w]
-                w += 1
-                if c >= 0:
-                    d = delta[below + j]
-                    for s in range(width):
-                        JT[c, o, start + s] = x[s] * d[s]
+def _store_jacobian(places, memory, start, width, o, JT):
+    """Write the derivatives of an output by some parameters, one parameter per row."""
+    values, delta, (source, target) = memory.values, memory.delta, places
+    for c in range(len(source)):
+        row, x, d = JT[c, o], values[source[c]], delta[target[c]]
+        for s in range(width):
+            row[start + s] = x[s] * d[s]
 
 
-# what `forward` asks for of derivatives
-_NO_COLUMN = np.zeros(0, dtype=np.int64)
-_NO_WEIGHTS = np.zeros((0, 1))
-
-
-def jacobian(layers, column, n_columns, weights, XT):
+def jacobian(layers, kept, weights, XT):
     """Outputs and their weighted derivatives by the parameters that are kept.
 
-    ``column[p]`` is the row of parameter ``p`` in the result, -1 if it was pruned.
-    Returns outputs (n_outputs, n_samples) and the transposed Jacobian
-    (n_columns, n_outputs, n_samples).
+    ``kept`` (n_kept,) int64 holds their numbers. Returns outputs (n_outputs, n_samples)
+    and the transposed Jacobian (n_kept, n_outputs, n_samples).
     """
     out = np.empty((layers.sizes[-1], XT.shape[1]))
-    JT = np.empty((n_columns, *out.shape))
-    _derive(layers, column, weights, XT, block_memory(layers.sizes), out, JT)
+    JT = np.empty((len(kept), *out.shape))
+    places, memory = parameter_places(layers, kept), block_memory(layers.sizes)
+    _derive(layers, places, weights, XT, memory, out, JT)
     return out, JT
 
 
 @kernel
-def _derive(layers, column, weights, XT, memory, out, JT):
+def _derive(layers, places, weights, XT, memory, out, JT):
     """Fill outputs and, unless there are no ``weights``, the Jacobian.
 
     One kernel for both: a second one would compile the pass through the network again.
@@ -346,4 +344,4 @@ def _derive(layers, column, weights, XT, memory, out, JT):
         for o in range(len(weights)):
             _seed_output(delta, first, o, weights, start, width)
             _backward_block(layers, memory)
-            _store_jacobian(layers, a, delta, column, start, width, o, JT)
+            _store_jacobian(places, memory, start, width, o, JT)

@@ -20,25 +20,28 @@ from .layers import n_layer_parameters
 class RowMemory(NamedTuple):
     """Scratch memory of the passes of one sample.
 
-    a, delta, tangent : (n_units,), values, derivatives by them, and their changes
-    direct : (n_parameters,), derivatives by the parameters
+    values : (n_units + 1,), those of the units, and a 1
+    a, delta, tangent : (n_units,), the former without the 1, derivatives by them, and
+        their changes
     power, bits : see `activation_workspace`
     """
 
+    values: np.ndarray
     a: np.ndarray
     delta: np.ndarray
     tangent: np.ndarray
-    direct: np.ndarray
     power: np.ndarray
     bits: np.ndarray
 
 
 def row_memory(layers):
     """Memory for a network; taken outside of the kernels, which compile faster then."""
-    a = np.zeros(int(np.sum(layers.sizes)))
+    values = np.zeros(int(np.sum(layers.sizes)) + 1)
+    values[-1] = 1.0
+    a = values[:-1]
     widest = int(np.max(layers.sizes[1:-1], initial=1))
-    others = np.zeros_like(a), np.zeros_like(a), np.zeros_like(layers.theta)
-    return RowMemory(a, *others, *activation_workspace(widest))
+    scratch = activation_workspace(widest)
+    return RowMemory(values, a, np.zeros_like(a), np.zeros_like(a), *scratch)
 
 
 @kernel
@@ -73,11 +76,10 @@ def forward_row(layers, a, power, bits):
 
 
 @kernel
-def backward_row(layers, a, delta, derivative):
+def backward_row(layers, a, delta):
     """Derivatives of the output whose seed stands in the last places of ``delta``.
 
-    Fills ``delta`` for all units (for inputs: the derivative by the scaled input) and
-    ``derivative`` by each parameter.
+    Fills ``delta`` for all units; for inputs with the derivative by the scaled input.
     """
     theta, sizes, activation = layers.theta, layers.sizes, layers.activation
     n_layers = len(sizes) - 1
@@ -92,28 +94,19 @@ def backward_row(layers, a, delta, derivative):
         w -= (n_in + 1) * n_out
         d = delta[above : above + n_out]
         for i in range(n_in):
-            start = w + i * n_out
-            row = theta[start : start + n_out]
-            out = derivative[start : start + n_out]
-            x = a[below + i]
+            row = theta[w + i * n_out : w + (i + 1) * n_out]
             total = 0.0
             for j in range(n_out):
                 total += row[j] * d[j]
-                out[j] = x * d[j]
             if layer > 0:
-                total *= slope(activation, x)
+                total *= slope(activation, a[below + i])
             delta[below + i] = total
-        bias = w + n_in * n_out
-        for j in range(n_out):
-            derivative[bias + j] = d[j]
         above = below
     if layers.skip:
         n_out = sizes[n_layers]
         for i in range(sizes[0]):
             for j in range(n_out):
-                d = delta[first + j]
-                delta[i] += theta[skip + i * n_out + j] * d
-                derivative[skip + i * n_out + j] = a[i] * d
+                delta[i] += theta[skip + i * n_out + j] * delta[first + j]
 
 
 @kernel

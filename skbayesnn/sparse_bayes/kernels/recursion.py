@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._numba import kernel
+from .layers import NO_PLACES, parameter_places
 from .one_row import backward_row, forward_row, row_memory
 
 # Columns of the sensitivities that are carried through time together.
@@ -67,10 +68,11 @@ def load_row(feedback, X, origin, row, path, a):
         if past >= origin:
             value = path[past, feedback.output[f]]
             a[feedback.position[f]] = feedback.offset[f] + feedback.slope[f] * value
+    missing = False
     for i in range(X.shape[1]):
-        if np.isnan(a[i]):
-            return False
-    return True
+        # no early return: the loop is vectorised without
+        missing |= np.isnan(a[i])
+    return not missing
 
 
 @kernel(inline="always")
@@ -95,7 +97,7 @@ def run_path(layers, run, path):
     """
     diverged = np.zeros(len(path), dtype=bool)
     gains = np.zeros((0, path.shape[1], len(run.feedback.lag)))
-    arguments = _NOTHING_KEPT, _NOTHING_UNKNOWN, path, diverged, _NO_DERIVATIVES, gains
+    arguments = NO_PLACES, _NOTHING_UNKNOWN, path, diverged, _NO_DERIVATIVES, gains
     _run_rows(layers, run, *arguments, (0, len(path)), row_memory(layers))
     return diverged
 
@@ -118,7 +120,7 @@ def _add_past(s, gain, past, S, start, stop):
         f += 1
 
 
-@kernel
+@kernel(inline="always")
 def _past_rows(run, row, here, n_outputs, past):
     """Places of the rows that are fed back, -1 before the run; True if none is."""
     feedback, complete = run.feedback, True
@@ -140,6 +142,7 @@ def _feed_back(run, gains, S, start, past, copies):
     """
     n_rows, n_outputs, n_fed = gains.shape
     memory = len(S) // n_outputs - n_rows
+    zero = np.int64(0)  # a literal would compile the callee once more
     for first in range(0, S.shape[1], COLUMNS):
         last = min(first + COLUMNS, S.shape[1])
         for row in range(n_rows):
@@ -157,7 +160,7 @@ def _feed_back(run, gains, S, start, past, copies):
                 past[f] = f
             for o in range(n_outputs):
                 s = S[here + o, first:last]
-                _add_past(s, gains[row, o], past, copies, 0, last - first)
+                _add_past(s, gains[row, o], past, copies, zero, last - first)
 
 
 def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop):
@@ -190,7 +193,7 @@ def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop
     """
     n_fed = len(run.feedback.lag)
     gains = np.zeros((stop - start, path.shape[1], n_fed))
-    arguments = kept, unknown, path, diverged, S, gains
+    arguments = parameter_places(layers, kept), unknown, path, diverged, S, gains
     _run_rows(layers, run, *arguments, (start, stop), row_memory(layers))
     past, copies = np.zeros(n_fed, dtype=np.int64), np.zeros((n_fed, COLUMNS))
     _feed_back(run, gains, S, start, past, copies)
@@ -198,21 +201,21 @@ def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop
 
 
 # what `run_path` asks for of derivatives
-_NOTHING_KEPT = np.zeros(0, dtype=np.int64)
 _NOTHING_UNKNOWN = np.zeros((0, 0), dtype=np.int64)
 _NO_DERIVATIVES = np.zeros((0, 0))
 
 
 @kernel
-def _run_rows(layers, run, kept, unknown, path, diverged, S, gains, rows, memory):
+def _run_rows(layers, run, places, unknown, path, diverged, S, gains, rows, memory):
     """A free run through some rows, with direct derivatives if there is room for them.
 
     One kernel for both: a second one would compile the pass through the network again.
     """
     feedback, X, origin, given = run
     start, stop = rows
-    a, delta, direct = memory.a, memory.delta, memory.direct
-    n_outputs, n_kept, with_derivatives = path.shape[1], len(kept), len(S) > 0
+    (source, target), values = places, memory.values
+    a, delta = memory.a, memory.delta
+    n_outputs, n_kept, with_derivatives = path.shape[1], len(source), len(S) > 0
     n_before = len(S) // n_outputs - (stop - start)
     first = len(a) - n_outputs
     lost = np.int64(-1)
@@ -240,10 +243,10 @@ def _run_rows(layers, run, kept, unknown, path, diverged, S, gains, rows, memory
         for o in range(n_outputs if with_derivatives else 0):
             delta[first:] = 0.0
             delta[first + o] = 1.0
-            backward_row(layers, a, delta, direct)
+            backward_row(layers, a, delta)
             s = S[here + o]
             for p in range(n_kept):
-                s[p] = direct[kept[p]]
+                s[p] = values[source[p]] * delta[target[p]]
             for f in range(len(feedback.lag)):
                 if row - feedback.lag[f] >= origin[row]:
                     slope = feedback.slope[f]
@@ -281,14 +284,16 @@ def path_gradient(layers, run, path, adjoint):
     of each row alone; those that act through later rows are added here, in place.
     """
     gradient = np.zeros_like(layers.theta)
-    _path_gradient(layers, run, path, adjoint, gradient, row_memory(layers))
+    places, memory = parameter_places(layers), row_memory(layers)
+    _path_gradient(layers, run, places, path, adjoint, gradient, memory)
     return gradient
 
 
 @kernel
-def _path_gradient(layers, run, path, adjoint, gradient, memory):
+def _path_gradient(layers, run, places, path, adjoint, gradient, memory):
     feedback, X, origin, given = run
-    a, delta, direct = memory.a, memory.delta, memory.direct
+    (source, target), values = places, memory.values
+    a, delta = memory.a, memory.delta
     n_outputs = path.shape[1]
     first = len(a) - n_outputs
     for row in range(len(path) - 1, -1, -1):
@@ -298,9 +303,9 @@ def _path_gradient(layers, run, path, adjoint, gradient, memory):
         forward_row(layers, a, memory.power, memory.bits)
         for o in range(n_outputs):
             delta[first + o] = adjoint[row, o]
-        backward_row(layers, a, delta, direct)
+        backward_row(layers, a, delta)
         for w in range(len(gradient)):
-            gradient[w] += direct[w]
+            gradient[w] += values[source[w]] * delta[target[w]]
         for f in range(len(feedback.lag)):
             past = row - feedback.lag[f]
             if past >= origin[row]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..kernels import layers
-from ..network import column_index, expand, split_layers
+from ..network import expand, split_layers
 
 BLOCK_BYTES = 32 * 2**20
 
@@ -40,15 +40,13 @@ def std(fitted, X):
 
 def _linearized(fitted, X):
     """Rows, outputs and their derivatives by the kept weights, block by block."""
-    network, n_kept = fitted.network, int(fitted.network.keep.sum())
-    column = column_index(network.keep)
+    network, kept = fitted.network, np.flatnonzero(fitted.network.keep)
     weights = np.ones((len(fitted.noise_std), 1))
-    block = max(1, BLOCK_BYTES // (8 * max(1, n_kept) * len(weights)))
+    block = max(1, BLOCK_BYTES // (8 * max(1, len(kept)) * len(weights)))
     for start in range(0, len(X), block):
         rows = slice(start, start + block)
-        out, JT = layers.jacobian(
-            network.layers, column, n_kept, weights, inputs(fitted, X[rows])
-        )
+        XT = inputs(fitted, X[rows])
+        out, JT = layers.jacobian(network.layers, kept, weights, XT)
         yield rows, out, JT
 
 
@@ -97,8 +95,7 @@ def _input_derivatives(network, XT):
     """
     weights, _ = split_layers(network.theta, network.sizes, network.skip)[0]
     n_in, n_units, n_out = *weights.shape, network.sizes[-1]
-    column = np.full(len(network.theta), -1)
-    column[n_in * n_units : n_in * n_units + n_units] = np.arange(n_units)
+    biases = n_in * n_units + np.arange(n_units)
     direct = np.zeros((n_in, n_out))
     if network.skip:
         direct = split_layers(network.theta, network.sizes, True)[-1][0]
@@ -106,7 +103,7 @@ def _input_derivatives(network, XT):
     block = max(1, BLOCK_BYTES // (8 * max(1, n_in + n_units) * n_out))
     for start in range(0, XT.shape[1], block):
         part = np.ascontiguousarray(XT[:, start : start + block])
-        _, by_sums = layers.jacobian(network.layers, column, n_units, ones, part)
+        _, by_sums = layers.jacobian(network.layers, biases, ones, part)
         yield np.tensordot(weights, by_sums, 1) + direct[:, :, None]
 
 

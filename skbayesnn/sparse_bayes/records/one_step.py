@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels import layers as mlp
-from ..network import column_index
 from . import residuals
 from .residuals import root_weights
 
@@ -71,12 +70,11 @@ class OneStepData(NamedTuple):
         return mlp.ggn_diag(network.layers, self._root_weights, self.XT)
 
     def blocks(self, network, in_one):
-        column = column_index(network.keep)
-        n_columns = int(np.count_nonzero(network.keep))
+        kept = np.flatnonzero(network.keep)
         n_outputs, n_samples = self.YT.shape
         block, root = n_samples, self._root_weights
         if not in_one:
-            block = residuals.BLOCK_BYTES // (8 * max(1, n_columns) * n_outputs)
+            block = residuals.BLOCK_BYTES // (8 * max(1, len(kept)) * n_outputs)
             block = max(64, block)
         for start in range(0, n_samples, block):
             stop = min(start + block, n_samples)
@@ -85,6 +83,6 @@ class OneStepData(NamedTuple):
                 XT = XT[:, start:stop].copy()
                 if root.shape[1] > 1:
                     weights = root[:, start:stop].copy()
-            out, JT = mlp.jacobian(network.layers, column, n_columns, weights, XT)
+            out, JT = mlp.jacobian(network.layers, kept, weights, XT)
             error = (out - self.YT[:, start:stop]) * weights
-            yield error.ravel(), JT.reshape(n_columns, -1)
+            yield error.ravel(), JT.reshape(len(kept), -1)
