@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from skbayesnn.sparse_bayes.learning import cycle
 
@@ -19,6 +20,17 @@ def data_home():
     if not folder.is_dir():
         pytest.fail(f"SKBAYESNN_DATA is set, but {folder} is not a folder")
     return folder
+
+
+@pytest.fixture(params=["pandas", "polars"])
+def frames(request):
+    """A library of data frames whose names of columns scikit-learn can read."""
+    library = pytest.importorskip(request.param)
+    some = library.DataFrame({"a": [0.0, 1.0]})
+    if not hasattr(StandardScaler().fit(some), "feature_names_in_"):
+        # before 1.9 it asks for an interface that newer polars lacks
+        pytest.skip(f"this scikit-learn reads no names from this {request.param}")
+    return library
 
 
 @pytest.fixture(scope="session")

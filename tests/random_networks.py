@@ -111,7 +111,9 @@ class System:
         full[np.ix_(keep, keep)] = matrix
         given = np.empty((0, 0)) if diagonal else matrix
         ceiling = np.full(len(self.noise), np.inf)
-        return (self.case.kept, given, variances, self.noise, ceiling), full
+        column = np.full(len(keep), -1)
+        column[keep] = np.arange(self.n_kept)
+        return (column, given, variances, self.noise, ceiling), full
 
 
 SYSTEMS = [

@@ -385,9 +385,7 @@ def test_pickle_joblib_and_clone(fitted, tmp_path):
     assert clone(model).get_params() == model.get_params()
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_data_frames_and_float32(fitted, library):
-    frames = pytest.importorskip(library)
+def test_data_frames_and_float32(fitted, frames):
     model, X, y = fitted
     names = ["a", "b", "c", "d"]
     frame = frames.DataFrame(dict(zip(names, X.T, strict=True)))

@@ -302,9 +302,7 @@ def test_missing_values():
     assert model.score(u, y) > 0.8
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_data_frames(library):
-    frames = pytest.importorskip(library)
+def test_data_frames(frames):
     u, y = record(60)
     frame, series = frames.DataFrame({"valve": u[:, 0]}), frames.Series(y)
     model = quietly(estimator((2,), (3.0,)), frame, series)
@@ -317,7 +315,7 @@ def test_data_frames(library):
     with pytest.raises(ValueError, match="feature names"):
         model.predict(
             frame.rename({"valve": "pump"})
-            if library == "polars"
+            if frames.__name__ == "polars"
             else frame.rename(columns={"valve": "pump"}),
             series,
         )

@@ -11,7 +11,7 @@ threads.
 
 import numpy as np
 
-from ..._numba import kernel
+from ..._numba import STRICT, kernel
 from .units import _decay, _softplus
 
 # Rows of a block: their inputs stay in the first cache, and what is summed in float32
@@ -34,7 +34,9 @@ def unpack_rows(packed, n_features):
     return V.T.astype(np.float32, order="C")
 
 
-@kernel
+# strict: else the compiler may add the weights in another order where fewer rows are
+# left than a vector holds (Numba 0.61 does), and sums depend on the number of threads
+@kernel(fastmath=STRICT)
 def forward(packed, weights, bias, x, first, last):
     """``x`` (n_rows,) becomes the inputs of a unit for rows ``first`` to ``last``."""
     n_bytes = packed.shape[0]

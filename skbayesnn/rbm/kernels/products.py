@@ -13,7 +13,7 @@ on the number of threads. States are uint8, 0 or 1; all arrays are C-contiguous.
 
 import numpy as np
 
-from ..._numba import kernel
+from ..._numba import STRICT, kernel
 
 # Columns of a block in which rows are added: many, since each row is looked up anew.
 _ADDED_WIDTH = 512
@@ -166,7 +166,10 @@ def _index_columns(states, index, start, place, on):
             place[j] += 1
 
 
-@kernel
+# strict: else the compiler may choose one order for whole vectors and another for what
+# is left of a row (it does on processors with vectors of 128 bits), and sums depend on
+# where the columns are split
+@kernel(fastmath=STRICT)
 def _add_rows(index, start, values, out, begin, end):
     """``out[i]`` becomes the sum of the rows ``index[start[i] : start[i + 1]]``."""
     for first in range(begin, end, _ADDED_WIDTH):
@@ -183,7 +186,7 @@ def _add_rows(index, start, values, out, begin, end):
                 c = values[np.intp(index[place + 2])][first:last]
                 d = values[np.intp(index[place + 3])][first:last]
                 for k in range(width):
-                    total[k] += (a[k] + b[k]) + (c[k] + d[k])
+                    total[k] = total[k] + a[k] + b[k] + c[k] + d[k]
             for place in range(whole, behind):
                 a = values[np.intp(index[place])][first:last]
                 for k in range(width):

@@ -79,6 +79,17 @@ def test_inputs(shape):
     assert np.all(np.abs(x - (V @ weights.astype(float) + 0.7)) < ROUNDING * size)
 
 
+def test_inputs_do_not_depend_on_where_rows_are_split():
+    V = states((37, 20))
+    packed, w = bits.pack_rows(V), np.append(normal(20), np.zeros(4, np.float32))
+    whole, parts = np.empty((2, 37), dtype=np.float32)
+    bits.forward(packed, w, np.float32(0.7), whole, 0, 37)
+    for cut in range(1, 37):
+        for part in [(0, cut), (cut, 37)]:
+            bits.forward(packed, w, np.float32(0.7), parts, *part)
+        assert_array_equal(parts, whole)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sums_of_rows(shape):
     V, s = states(shape), normal(shape[0])

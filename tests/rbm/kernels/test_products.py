@@ -127,6 +127,19 @@ def test_products(kind, shape, density):
     assert_array_equal(result[alone], (matrix @ values)[alone])
 
 
+@pytest.mark.parametrize("density", [0.05, 0.6])
+@pytest.mark.parametrize("kind", BOTH)
+def test_products_do_not_depend_on_where_columns_are_split(kind, density):
+    states, _, values = factors(kind, (30, 60, 37), density)
+    whole, parts = np.empty((2, 30, 37), dtype=np.float32)
+    multiply = getattr(kernels, kind)
+    multiply(states, values, whole, 0, 37)
+    for cut in range(1, 37):
+        for part in [(0, cut), (cut, 37)]:
+            multiply(states, values, parts, *part)
+        assert_array_equal(parts, whole)
+
+
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_whole_numbers_are_exact(kind, shape):
