@@ -107,21 +107,6 @@ def count_on(states, counts):
 
 
 @kernel
-def transpose(values, out):
-    """``out`` becomes ``values.T``, four rows at a time."""
-    n_rows, n_columns = values.shape
-    whole = n_rows // 4 * 4
-    for i in range(0, whole, 4):
-        a, b, c, d = values[i], values[i + 1], values[i + 2], values[i + 3]
-        for j in range(n_columns):
-            row = out[j]
-            row[i], row[i + 1], row[i + 2], row[i + 3] = a[j], b[j], c[j], d[j]
-    for i in range(whole, n_rows):
-        for j in range(n_columns):
-            out[j, i] = values[i, j]
-
-
-@kernel
 def _encode_columns(states, codes):
     for i in range(states.shape[0]):
         row, code, place = states[i], codes[i // 4], np.uint8(1 << (i % 4))
@@ -216,7 +201,7 @@ def _add_tables(codes, values, out, begin, end, four, tables, totals):
                     row[first + k] = total[k]
 
 
-@kernel
+@kernel(inline="always")
 def _copy_four(values, first_row, first, width, four):
     """Four rows of a block of columns, zeros where there are none."""
     for b in range(4):
@@ -229,7 +214,7 @@ def _copy_four(values, first_row, first, width, four):
             part[:] = _ZERO
 
 
-@kernel
+@kernel(inline="always")
 def _fill(four, table):
     """The sums of all subsets of four rows, each in the same order."""
     for k in range(_WIDTH):
@@ -254,7 +239,7 @@ def _fill(four, table):
         table[15 * _WIDTH + k] = ab + cd
 
 
-@kernel
+@kernel(inline="always")
 def _look_up(tables, codes, totals):
     """Add to each row its entry in each of four tables."""
     for i in range(codes.shape[1]):

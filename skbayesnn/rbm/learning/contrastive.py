@@ -19,7 +19,6 @@ import numpy as np
 
 from .. import model as solver
 from ..kernels import units as kernels
-from ..kernels.products import transpose
 from ..model import RBM, Chains, gibbs, hidden_means, is_standard
 from ..states import by_feature, draw, product, sum_states, transposed_product
 
@@ -239,7 +238,7 @@ def _update(settings, state, learning_rate, gradient, data_h, mean_h, mean_v):
         slope_v,
         slope_h,
     )
-    transpose(state.transposed, rbm.weights)
+    np.copyto(rbm.weights, state.transposed.T)
     for values, speed, slope in [
         (rbm.hidden, velocity.hidden, slope_h),
         (rbm.visible, velocity.visible, slope_v),

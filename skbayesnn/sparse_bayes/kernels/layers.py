@@ -106,14 +106,14 @@ def n_layer_parameters(sizes):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _load(XT, start, width, a):
     for i in range(XT.shape[0]):
         for s in range(width):
             a[i, s] = XT[i, start + s]
 
 
-@kernel
+@kernel(inline="always")
 def _forward_block(layers, memory):
     """Fill all units (n_units, BLOCK) from the inputs in the first rows."""
     a, power, bits = memory.a, memory.power, memory.bits
@@ -151,7 +151,7 @@ def _forward_block(layers, memory):
                         h[s] += weight * x[s]
 
 
-@kernel
+@kernel(inline="always")
 def _backward_block(layers, memory):
     """Send the output derivatives in the last rows of ``delta`` back to all units.
 

@@ -44,7 +44,7 @@ def row_memory(layers):
     return RowMemory(values, a, np.zeros_like(a), np.zeros_like(a), *scratch)
 
 
-@kernel
+@kernel(inline="always")
 def forward_row(layers, a, power, bits):
     """All units from the inputs at the head of ``a``."""
     theta, sizes, activation = layers.theta, layers.sizes, layers.activation
@@ -75,7 +75,7 @@ def forward_row(layers, a, power, bits):
                 a[below + j] += a[i] * theta[w + i * n_out + j]
 
 
-@kernel
+@kernel(inline="always")
 def backward_row(layers, a, delta):
     """Derivatives of the output whose seed stands in the last places of ``delta``.
 

@@ -53,7 +53,7 @@ class FreeRun(NamedTuple):
     given: np.ndarray
 
 
-@kernel
+@kernel(inline="always")
 def load_row(feedback, X, origin, row, path, a):
     """Regressors of a row, measured or fed back; False if one is missing.
 

@@ -253,7 +253,7 @@ def test_products_of_empty_arrays(kind, shape):
     assert_array_equal(result, np.zeros(result.shape))
 
 
-# Counts and transposes.
+# Counts.
 
 
 @pytest.mark.parametrize("density", DENSITIES)
@@ -266,23 +266,8 @@ def test_counts(shape, density):
     assert_array_equal(counts, states.sum(axis=0, dtype=np.int64))
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 1), (1, 9), (9, 1), (3, 5), (4, 5), (5, 4), (7, 70), (130, 6)]
-)
-def test_transpose(shape):
-    values = random_values(*shape)
-    values.flat[0] = np.nan
-    values.flat[-1] = np.inf
-    out = np.full(shape[::-1], 7.0, dtype=np.float32)
-    kernels.transpose(read_only(values), out)
-    assert_array_equal(out, values.T)
-
-
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (5, 0), (0, 0)])
-def test_counts_and_transposes_of_empty_arrays(shape):
+def test_counts_of_empty_arrays(shape):
     counts = np.full(shape[1], np.nan, dtype=np.float32)
     kernels.count_on(np.empty(shape, np.uint8), counts)
     assert_array_equal(counts, np.zeros(shape[1]))
-    out = np.empty(shape[::-1], dtype=np.float32)
-    kernels.transpose(np.empty(shape, np.float32), out)
-    assert out.shape == shape[::-1]
