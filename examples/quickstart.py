@@ -172,7 +172,7 @@ def learn_digits():
     images: the best, or one that takes half the time and is within 0.003 of its
     accuracy and 0.2 nats of its likelihood. The search covered
 
-    - FrankWolfeRBM, at most 100 units: reg_lambda 0.01, 0.003, 0.001; an end of growth
+    - FrankWolfeRBM, at most 100 units: unit_penalty 0.01, 0.003, 0.001; growth ends
       after 5 or 20 unsuccessful searches; fine-tuning over 200 or 400 epochs, or none,
       from the grown weights or from smaller ones.
     - BernoulliRBM, 100 or 200 units: a learning rate of 0.1, 0.03 or 0.01 over 30, 100
@@ -191,7 +191,7 @@ def learn_digits():
 
     growing = FrankWolfeRBM(
         100,
-        reg_lambda=0.003,
+        unit_penalty=0.003,
         n_iter_no_change=20,
         fine_tune=ContrastiveDivergenceRBM(max_iter=200, batch_size=50),
         fine_tune_norm=0.5,
