@@ -24,7 +24,7 @@ N_MNIST = 20_000
 
 
 class Images(NamedTuple):
-    """Binary images, one a row."""
+    """Binary images, one per row."""
 
     train: np.ndarray
     test: np.ndarray

@@ -214,7 +214,7 @@ def test_members_that_diverge_on_new_data(ensemble):
 
 
 def test_ensemble_one_step_ahead():
-    """Committees do not need focus="simulation"."""
+    """Ensembles do not need focus="simulation"."""
     u, y, _ = output_error(150)
     model = fit(u, y, focus="prediction", n_estimators=3)
     members = [m.predict(u, y) for m in model.estimators_]

@@ -85,7 +85,7 @@ def weighted_median(values, weights):
     return 0.5 * (values[low] + values[high])
 
 
-class Committee:
+class NetworkEnsemble:
     """Twins and the packed model of them, stepped side by side."""
 
     def __init__(self, twins, weights, n_inputs, n_outputs, limit=100.0):
@@ -136,7 +136,7 @@ class Committee:
         assert_array_equal(stream.diverged(self.layout), gone)
 
 
-def committee(
+def ensemble(
     n_networks=1,
     n_inputs=1,
     n_outputs=1,
@@ -153,7 +153,7 @@ def committee(
         for k in range(n_networks)
     ]
     weights = rng.uniform(0.5, 1.0, size=n_networks)
-    return Committee(twins, weights / weights.sum(), n_inputs, n_outputs), rng
+    return NetworkEnsemble(twins, weights / weights.sum(), n_inputs, n_outputs), rng
 
 
 MODELS = [
@@ -179,7 +179,7 @@ MODELS = [
 
 @pytest.mark.parametrize("options", MODELS)
 def test_steps_and_updates_against_the_twin(options):
-    model, rng = committee(**options)
+    model, rng = ensemble(**options)
     model.fill(rng)
     for row in range(13):
         expected, given = model.step(rng.standard_normal(model.n_inputs))
@@ -194,7 +194,7 @@ def test_steps_and_updates_against_the_twin(options):
 
 @pytest.mark.parametrize("options", MODELS)
 def test_run_is_many_steps(options):
-    model, rng = committee(**options)
+    model, rng = ensemble(**options)
     model.fill(rng)
     memory, layout = model.memory.copy(), model.layout.copy()
     X = rng.standard_normal((9, model.n_inputs))
@@ -209,7 +209,7 @@ def test_run_is_many_steps(options):
 @pytest.mark.parametrize("n_networks", [1, 3])
 @pytest.mark.parametrize("missing", [np.nan, np.inf])
 def test_a_missing_input_is_missing_as_long_as_lags_reach_it(n_networks, missing):
-    model, rng = committee(n_networks, pairs=((0, 0), (0, 3)))
+    model, rng = ensemble(n_networks, pairs=((0, 0), (0, 3)))
     model.fill(rng)
     seen = []
     for row in range(7):
@@ -223,7 +223,7 @@ def test_a_missing_input_is_missing_as_long_as_lags_reach_it(n_networks, missing
 
 
 def test_a_network_that_diverged_goes_on_only_after_an_update():
-    model, rng = committee(pairs=((0, 0), (1, 3)), hidden=())
+    model, rng = ensemble(pairs=((0, 0), (1, 3)), hidden=())
     model.fill(rng)
     recursion = model.twins[0].recursion
     model.step(np.array([1e6 * recursion.x_scale[0]]))
@@ -242,7 +242,7 @@ def test_a_network_that_diverged_goes_on_only_after_an_update():
 @pytest.mark.parametrize("seed", range(20))
 def test_median_with_ties_and_lost_members(seed):
     rng = np.random.default_rng(seed)
-    model, _ = committee(4, pairs=((0, 0),))
+    model, _ = ensemble(4, pairs=((0, 0),))
     weights = rng.choice([[0.25] * 4, [0.5, 0.2, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]])
     values = rng.integers(0, 3, size=4).astype(float)
     values[rng.uniform(size=4) < 0.3] = np.nan
@@ -265,7 +265,7 @@ def test_steps_allocate_nothing(n_networks):
             stream.step(memory, layout)
             stream.update(memory, layout)
 
-    model, rng = committee(n_networks)
+    model, rng = ensemble(n_networks)
     model.fill(rng)
     steps(model.memory, model.layout, 1)
     were_on = _nrt_python.memsys_stats_enabled()

@@ -50,7 +50,7 @@ def test_a_single_member_is_the_ensemble():
     assert_array_equal(one[0].mean, [[2.0]])
 
 
-def test_counts_of_a_committee():
+def test_counts_of_an_ensemble():
     weights = np.array([0.62, 0.0, 0.3, 0.08])
     counts = np.array(
         [

@@ -40,8 +40,8 @@ MODELS = {
     "no skip": {"skip_connection": False},
     "deep relu": {"hidden_layer_sizes": (4, 3), "activation": "relu"},
     "pruned away": {"kappa_weight": 1e3},
-    "committee": {"n_estimators": 3},
-    "committee, two by two": {"n_estimators": 2, "n_inputs": 2, "n_outputs": 2},
+    "ensemble": {"n_estimators": 3},
+    "ensemble, two by two": {"n_estimators": 2, "n_inputs": 2, "n_outputs": 2},
 }
 
 

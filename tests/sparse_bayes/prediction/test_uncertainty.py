@@ -46,7 +46,7 @@ MODELS = {
     "linear": LINEAR,
     "prediction": {"hidden_layer_sizes": 4},
     "simulation": {"hidden_layer_sizes": 4, "focus": "simulation"},
-    "committee": {"hidden_layer_sizes": 3, "n_estimators": 3},
+    "ensemble": {"hidden_layer_sizes": 3, "n_estimators": 3},
     "diag": {"hidden_layer_sizes": 4, "curvature": "diag"},
 }
 
@@ -178,9 +178,9 @@ def test_noise_is_fed_back_one_step_ahead_and_not_in_simulation(models):
 
 
 @pytest.mark.parametrize("kind", ["one step", "ahead", "free run"])
-def test_committee_draws_from_the_mixture(models, kind):
+def test_ensemble_draws_from_the_mixture(models, kind):
     u, y = record(100, seed=1)
-    model, start = models["committee"], starts(y)[kind]
+    model, start = models["ensemble"], starts(y)[kind]
     draws = model.sample_y(u, **start, n_samples=N_DRAWS)
     assert draws.shape == (len(u), N_DRAWS)
     mean, square = 0.0, 0.0
@@ -202,7 +202,7 @@ def test_committee_draws_from_the_mixture(models, kind):
 def test_a_member_without_a_draw(models):
     u, y = record(seed=1)
     for start in starts(y).values():
-        assert models["committee"].sample_y(u, **start, n_samples=1).shape == (300, 1)
+        assert models["ensemble"].sample_y(u, **start, n_samples=1).shape == (300, 1)
 
 
 def unstable():
