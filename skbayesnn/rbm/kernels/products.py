@@ -91,7 +91,7 @@ def _scratch():
 
 def _aligned(size):
     """Memory from the start of a cache line: loads of whole lines are twice as fast."""
-    raw = np.empty(size + 16, dtype=np.float32)
+    raw = np.zeros(size + 16, dtype=np.float32)
     shift = -raw.ctypes.data % 64 // 4
     return raw[shift : shift + size]
 
