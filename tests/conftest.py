@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from interrupts import interrupt
 from sklearn.preprocessing import StandardScaler
 
 from skbayesnn.sparse_bayes.learning import cycle
@@ -48,15 +49,4 @@ def interrupt_after(monkeypatch):
     Every cycle of every fit is a call of ``cycle.step``, where it comes.
     """
     step = cycle.step
-
-    def schedule(n_cycles):
-        calls = iter(range(n_cycles))
-
-        def interrupted_step(*arguments):
-            if next(calls, None) is None:
-                raise KeyboardInterrupt
-            return step(*arguments)
-
-        monkeypatch.setattr(cycle, "step", interrupted_step)
-
-    return schedule
+    return lambda n_cycles: interrupt(monkeypatch, cycle, n_cycles, step)

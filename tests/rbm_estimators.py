@@ -104,19 +104,6 @@ def bernoulli_rbm(n_units=4, n_features=6, seed=0, dtype=np.float64):
     return rbm
 
 
-def interrupt(monkeypatch, module, n_calls):
-    """Ctrl-C after so many calls of ``module.step``."""
-    step = module.step
-    calls = iter(range(n_calls))
-
-    def interrupted_step(*arguments):
-        if next(calls, None) is None:
-            raise KeyboardInterrupt
-        return step(*arguments)
-
-    monkeypatch.setattr(module, "step", interrupted_step)
-
-
 def snapshot(model):
     return copy.deepcopy(
         [arrays_of(model), model.history_, model.n_iter_, model.log_partition_]

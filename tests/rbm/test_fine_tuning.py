@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from interrupts import interrupt
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import (
     arrays_of,
@@ -10,7 +11,6 @@ from rbm_estimators import (
     assert_same_path,
     digits,
     growing,
-    interrupt,
     toy_data,
 )
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from rbm_estimators import CLASSES, assert_same_model, interrupt, small, toy_data
+from interrupts import interrupt
+from rbm_estimators import CLASSES, assert_same_model, small, toy_data
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression

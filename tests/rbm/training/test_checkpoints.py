@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupts import interrupt
 from numpy.testing import assert_array_equal
 from rbm_checkpoints import (
     CASES,
@@ -24,7 +25,6 @@ from rbm_checkpoints import (
     other,
     uninterrupted,
 )
-from rbm_estimators import interrupt
 from sklearn.base import clone
 
 import skbayesnn

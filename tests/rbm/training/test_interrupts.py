@@ -4,13 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+from interrupts import interrupt
 from numpy.testing import assert_array_equal
 from rbm_estimators import (
     CLASSES,
     SMALL,
     arrays_of,
     assert_same_model,
-    interrupt,
     small,
     snapshot,
     toy_data,

@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+from interrupts import interrupt
 from numpy.testing import assert_array_equal
 from rbm_estimators import (
     assert_same_model,
@@ -10,7 +11,6 @@ from rbm_estimators import (
     digits,
     growing,
     independent_score,
-    interrupt,
     toy_data,
 )
 
