@@ -20,8 +20,8 @@ STRICT = {"contract"}
 def kernel(function=None, *, fastmath=frozenset(FASTMATH), inline="never"):
     """Compile ``function`` with the policy of this package.
 
-    ``inline="always"`` is for a helper that one kernel calls: it is then compiled once,
-    as a part of its caller. With several callers this takes longer.
+    ``inline="always"`` is for a helper with one caller in a first fit: it is compiled
+    as a part of that caller. With several callers this takes longer.
 
     Numba refuses to cache where it finds no writable folder (a read-only
     installation under a user without a home); such a kernel is compiled anew in each

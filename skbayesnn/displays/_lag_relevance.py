@@ -150,7 +150,8 @@ class LagRelevanceDisplay:
         for k, (panel, name) in enumerate(zip(panels, names, strict=True)):
             self._draw_signal(panel, name, CYCLE[k % len(CYCLE)])
             title = textwrap.fill(name, TITLE_WIDTH)
-            panel.set_title(f"{title}\n{self._count_pruned(name)}", fontsize=10)
+            pruned = self._count_pruned(name)
+            panel.set_title(f"{title}\n{pruned}" if pruned else title, fontsize=10)
             self._label(panel)
             if k % self.axes_.shape[1]:
                 panel.set_ylabel("")
@@ -163,7 +164,8 @@ class LagRelevanceDisplay:
             place = (k - 0.5 * (len(names) - 1)) * width
             self._draw_signal(panel, name, CYCLE[k % len(CYCLE)], place, width)
             bars = panel.containers[-1]
-            bars.set_label(f"{name} ({self._count_pruned(name)})")
+            pruned = self._count_pruned(name)
+            bars.set_label(f"{name} ({pruned})" if pruned else name)
         panel.legend(handles=panel.containers, fontsize=8, frameon=False)
         self._label(panel)
 
@@ -186,8 +188,10 @@ class LagRelevanceDisplay:
         return np.array([signal == name for signal in self.signals])
 
     def _count_pruned(self, name):
+        """What the crosses mean; nothing where there are none."""
         of_signal = self._is_of(name)
-        return f"{(of_signal & self.pruned).sum()} of {of_signal.sum()} pruned: ×"
+        n_pruned = (of_signal & self.pruned).sum()
+        return f"{n_pruned} of {of_signal.sum()} pruned: ×" if n_pruned else ""
 
     def _label(self, panel):
         panel.axhline(0.0, color=MUTED, linewidth=0.8)

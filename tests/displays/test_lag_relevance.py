@@ -71,3 +71,17 @@ def test_lag_relevance_has_room_for_many_signals(n_signals, given):
 def test_a_static_model_has_no_lags():
     with pytest.raises(ValueError, match="Network has no lag_relevance_"):
         LagRelevanceDisplay.from_estimator(Network([np.ones((2, 1), dtype=bool)]))
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_pruned_lags_are_counted_only_where_there_are_some(given):
+    model = Network([])
+    model.lag_relevance_ = {"u(t)": 1.0, "u(t-1)": 0.0, "y(t-1)": 2.0}
+    ax = plt.figure().add_subplot() if given else None
+    display = LagRelevanceDisplay.from_estimator(model, ax=ax)
+    if given:
+        labels = [bars.get_label() for bars in ax.containers]
+        assert labels == ["u (1 of 2 pruned: ×)", "y"]
+    else:
+        titles = [panel.get_title() for panel in display.axes_.flat]
+        assert titles == ["u\n1 of 2 pruned: ×", "y"]
