@@ -1,6 +1,6 @@
 """Warnings of this package, which can be filtered by their category."""
 
-__all__ = ["DivergenceWarning"]
+__all__ = ["DivergenceWarning", "MixingWarning"]
 
 
 class DivergenceWarning(RuntimeWarning):
@@ -9,4 +9,16 @@ class DivergenceWarning(RuntimeWarning):
     See Also
     --------
     SparseBayesNARXRegressor.predict : Defines the plausible range.
+    """
+
+
+class MixingWarning(UserWarning):
+    """Warn that Markov chains of an RBM do not move between the modes of the model.
+
+    What is estimated from them is then uncertain: gradients during ``fit``, and the
+    partition function.
+
+    See Also
+    --------
+    ContrastiveDivergenceRBM.score : Compares the estimates of both directions.
     """
