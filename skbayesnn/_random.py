@@ -33,6 +33,7 @@ class Stream(enum.IntEnum):
     ANNEALED_SAMPLES = 0xA5A1
     GIBBS_CHAINS = 0x61B5
     BASE_RATES = 0xBA5E
+    TRACKING = 0x72AC
 
 
 def draw_seed(random_state):
