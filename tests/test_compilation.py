@@ -325,6 +325,7 @@ CALLED = {
         "products._add_rows",
         "products._add_tables",
         "products.count_on",
+        "softplus.sum_softplus_of_pairs",
     },
 }
 
