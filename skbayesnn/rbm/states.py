@@ -8,6 +8,7 @@ import numpy as np
 
 from .kernels import units as kernels
 from .kernels.products import count_on, multiply, multiply_transposed
+from .kernels.softplus import sum_softplus_of_pairs
 from .threads import share_out
 
 
@@ -59,3 +60,14 @@ def draw(x, bias, place):
     states = np.empty(x.shape, dtype=np.uint8)
     kernels.sample_units(x, bias, *place, states)
     return states
+
+
+def sum_softplus(low, high, factors):
+    """Sums over units of factors x softplus(input), in float64.
+
+    Their inputs are the sums of a row of ``low`` and a row of ``high``. Returns
+    (len(high), len(low)).
+    """
+    total = np.empty((len(high), len(low)))
+    sum_softplus_of_pairs(low, high, factors, total)
+    return total
