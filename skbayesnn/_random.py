@@ -36,6 +36,7 @@ class Stream(enum.IntEnum):
     GIBBS_CHAINS = 0x61B5
     BASE_RATES = 0xBA5E
     TRACKING = 0x72AC
+    MIXING = 0x313C
 
 
 def draw_seed(random_state):

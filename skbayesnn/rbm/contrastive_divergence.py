@@ -6,10 +6,12 @@ from numbers import Integral, Real
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
+from .._warnings import warn_caller
+from ..exceptions import MixingWarning
 from .inference import RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive
 from .rbm_texts import TEXTS
-from .training import epochs
+from .training import automatic, epochs
 from .training.job import Callbacks, Start, open_job, open_partial_job
 from .training.outcome import Seen, Training, model_attributes, store
 from .training.start import start_model, start_training
@@ -29,10 +31,15 @@ class ContrastiveDivergenceRBM(BaseRBM):
     ----------
     n_components : int, default=256
         Number of hidden units. Ignored if ``init`` is given.
-    learning_rate : float, default=0.2
-        Step size at the start, per mean gradient.
-    max_iter : int, default=50
-        Number of epochs: passes over the data, newly shuffled each.
+    learning_rate : "auto" or float, default="auto"
+        Step size at the start, per mean gradient. With "auto" and ``max_iter="auto"``,
+        it starts at 0.1, is limited by how much an update changes the log probability
+        of data and chains, is halved when the chains do not follow, and ends at 0.
+        With a number of epochs, "auto" is 0.2.
+    max_iter : "auto" or int, default="auto"
+        Number of epochs: passes over the data, newly shuffled each. With "auto",
+        training goes in rounds of updates, and ends when rows that it has not seen
+        (``X_val`` or rows that are held out) gain no more; see Notes.
     {{early_stopping}}
     {{binarize}}
     {{n_jobs}}
@@ -46,15 +53,17 @@ class ContrastiveDivergenceRBM(BaseRBM):
         Course of the step size: linearly down to 0 at ``max_iter``; constant; or
         divided by 1 + 10 t, with t from 0 to 1 over the fit.
     {{batch_size}}
-    n_gibbs_steps : int, default=1
-        Steps of the chains per update, the k of CD-k.
+    n_gibbs_steps : "auto" or int, default="auto"
+        Steps of the chains per update, the k of CD-k. "auto" is 1 with a number of
+        epochs; else it follows from how fast the chains mix, from 1 to 10.
     persistent : bool, default=True
         Whether the chains continue from one update to the next.
     momentum : float, default=0.0
         Fraction of the last update that is added to the next, in [0, 1).
-    weight_decay : float, default=0.0
+    weight_decay : "auto" or float, default="auto"
         Strength of the penalty ``weight_decay / 2`` times the sum of squared weights
-        on the mean log-likelihood.
+        on the mean log-likelihood. "auto" is 0 with a number of epochs; else 0 until
+        the model overfits, and then what lets the validation rows gain most.
     centered : bool, default=True
         Whether to centre the gradient.
     averaging : float, default=0.1
@@ -64,13 +73,20 @@ class ContrastiveDivergenceRBM(BaseRBM):
         visible biases at the base rates. Arrays: ``(components, intercept_hidden,
         intercept_visible)``. An estimator is cloned and fitted first; wrap one that is
         already fitted into :class:`~sklearn.frozen.FrozenEstimator`.
+    max_updates : int, default=30000
+        Largest number of updates with ``max_iter="auto"``, without the last ones in
+        which the step size falls to 0.
+    refit : bool, default=True
+        Whether to train on all rows in the end, by the updates that were best, if
+        ``max_iter="auto"`` and rows were held out.
     {{validation_fraction}}
     max_gap : float, default=10.0
         {{max_gap}}
     {{checkpoint}}
     warm_start : bool, default=False
         Whether to continue from the previous fit for ``max_iter`` more epochs. A fit
-        that is interrupted by Ctrl-C then keeps the last finished epoch.
+        that is interrupted by Ctrl-C then keeps the last finished epoch, or the best
+        round.
 
     Attributes
     ----------
@@ -83,11 +99,15 @@ class ContrastiveDivergenceRBM(BaseRBM):
     {{log_partition_}}
     {{n_components_}}
     n_iter_ : int
-        Number of epochs.
-    history_ : dict of ndarray, one entry per epoch
+        Number of epochs, or of rounds with ``max_iter="auto"``.
+    history_ : dict of ndarray, one entry per epoch or round
         ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
         squared difference between the mean visible states of data and chains), and,
-        if there are validation data, ``gap`` (nats).
+        of epochs with validation data, ``gap`` (nats). Of rounds: ``n_updates`` on the
+        path to this model, ``n_gibbs_steps``, ``weight_decay``, ``log_likelihood`` of
+        training rows and ``validation_log_likelihood`` (nats per sample, estimated),
+        ``log_partition_error`` (standard error of both, nats), and ``correlation`` of
+        the chains' states with those 20 steps later.
     {{n_features_in_}}
     {{feature_names_in_}}
 
@@ -104,6 +124,15 @@ class ContrastiveDivergenceRBM(BaseRBM):
     0 and 1, products go through BLAS, which may round differently with another number
     of threads. A state then flips if its random number lies within the rounding error
     of its probability, and the chains separate, with the same distribution.
+
+    With ``max_iter="auto"``, log-likelihoods are estimated after each round of updates
+    by a short annealed importance sampling (exactly up to 16 units or features). While
+    the validation rows gain, training continues. When they lose, it returns to the best
+    model: with more Gibbs steps and half of the step size if the training rows lost as
+    well, with a larger weight decay if they gained. It ends when a doubling of the
+    updates gains less than 0.2 % of what all have gained, or no change helps. A model
+    below independent features is never returned: the weights are 0 then, with a
+    `MixingWarning`.
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
     ``sklearn.callback`` shows a bar for the epochs, with the remaining time (it needs
@@ -137,11 +166,23 @@ class ContrastiveDivergenceRBM(BaseRBM):
         **RBM_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "schedule": [StrOptions({"linear", "constant", "inverse"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [
+            StrOptions({"auto"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
+        "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "n_gibbs_steps": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "max_updates": [Interval(Integral, 1, None, closed="left")],
+        "refit": ["boolean"],
         "persistent": ["boolean"],
         "momentum": [Interval(Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "weight_decay": [
+            StrOptions({"auto"}),
+            Interval(Real, 0, None, closed="left"),
+        ],
         "centered": ["boolean"],
         "init": [StrOptions({"random"}), tuple, list, HasMethods("fit")],
     }
@@ -150,8 +191,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
         self,
         n_components=256,
         *,
-        learning_rate=0.2,
-        max_iter=50,
+        learning_rate="auto",
+        max_iter="auto",
         early_stopping=False,
         binarize=0.5,
         n_jobs=None,
@@ -159,13 +200,15 @@ class ContrastiveDivergenceRBM(BaseRBM):
         verbose=False,
         schedule="linear",
         batch_size=100,
-        n_gibbs_steps=1,
+        n_gibbs_steps="auto",
         persistent=True,
         momentum=0.0,
-        weight_decay=0.0,
+        weight_decay="auto",
         centered=True,
         averaging=0.1,
         init="random",
+        max_updates=30000,
+        refit=True,
         validation_fraction=0.1,
         max_gap=10.0,
         checkpoint=None,
@@ -188,6 +231,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
         self.centered = centered
         self.averaging = averaging
         self.init = init
+        self.max_updates = max_updates
+        self.refit = refit
         self.validation_fraction = validation_fraction
         self.max_gap = max_gap
         self.checkpoint = checkpoint
@@ -216,14 +261,19 @@ class ContrastiveDivergenceRBM(BaseRBM):
         {{raises}}
         """
         resumes = self.warm_start and hasattr(self, "components_")
-        job = open_job(self, X, X_val, resumes)
-        attributes = partial(model_attributes, Seen.of(job.train), job.dtype, job.seed)
+        automatic_end = self.max_iter == "auto"
+        job = open_job(self, X, X_val, resumes, automatic_end or self.early_stopping)
+        seen = Seen.of(job.train if job.whole is None else job.whole)
+        attributes = partial(model_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
-        start, settings = self._start(job, resumes), epochs.settings_of(self)
-        training = epochs.train(settings, job, start)
-        store(self, training, attributes(epochs.model(settings, training)))
+        start = partial(self._start, resumes=resumes)
+        train = _train_rounds if automatic_end else _train_epochs
+        training, rbm, warning = train(self, job, start)
+        store(self, training, attributes(rbm))
         if training.interrupted:
             raise FitInterrupted
+        if warning is not None:
+            warn_caller(warning, MixingWarning)
         return self
 
     @restore_on_failure
@@ -271,3 +321,21 @@ class ContrastiveDivergenceRBM(BaseRBM):
             return self._training
         rbm = self._training_rbm()
         return start_training(rbm, job.train, self.batch_size, job.seed)
+
+
+def _train_epochs(estimator, job, make_start):
+    """Run a given number of epochs; returns the training, its model and no warning."""
+    settings = epochs.settings_of(estimator)
+    training = epochs.train(settings, job, make_start(job))
+    return training, epochs.model(settings, training), None
+
+
+def _train_rounds(estimator, job, make_start):
+    """The same with rounds that decide for themselves, and perhaps a warning."""
+    settings, task = automatic.settings_of(estimator), job.callbacks.begin_fit(None)
+    # a fit that is continued has seen the rows that it would be repeated on
+    refit = estimator.refit and not make_start(job).n_iter
+    found = automatic.train(settings, job, make_start, task, refit)
+    rbm = automatic.model(settings, found)
+    job.callbacks.end(task, rbm)
+    return found.training, rbm, found.warning

@@ -304,7 +304,7 @@ class FrankWolfeRBM(BaseRBM):
         resumes = self.warm_start and hasattr(self, "components_")
         if self.fine_tune is not None:
             _check_tuner(self.fine_tune)
-        job = open_job(self, X, X_val, resumes)
+        job = open_job(self, X, X_val, resumes, self.early_stopping)
         attributes = partial(
             self._fitted_attributes, Seen.of(job.train), job.dtype, job.seed
         )
@@ -418,9 +418,9 @@ class FrankWolfeRBM(BaseRBM):
         # its steps count from one, as those of the growth did
         seed = int(derived_seed(job.seed, Stream.FINE_TUNING, dtype=np.uint32))
         job = job._replace(seed=seed)
-        if job.validation is None:
-            train, validation = split_rows(tuner, job.train, None, seed)
-            job = job._replace(train=train, validation=validation)
+        if job.validation is None and (tuner.early_stopping or tuner.max_iter == "auto"):
+            train, validation = split_rows(job.train, tuner.validation_fraction, seed)
+            job = job._replace(train=train, validation=validation, whole=job.train)
         return tuner, job
 
     def _shrink(self, rbm, rows):

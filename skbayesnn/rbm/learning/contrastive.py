@@ -117,6 +117,37 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
     )
 
 
+def restart_chains(state, chains, seed):
+    """The state with other persistent chains, drawn from the rows of ``chains``.
+
+    ``chains`` (n, n_features) are visible states; they are repeated if they are too
+    few.
+    """
+    states = chains[np.arange(len(state.chains)) % len(chains)]
+    if is_standard(state.rbm):
+        x = product(states, state.transposed)
+        states = draw(x, state.rbm.hidden, (np.uint64(seed), 0, 0))
+    return state._replace(chains=states)
+
+
+def chain_correlation(state, n_steps, seed):
+    """How far the chains remember their visible states, 1 for chains that stand still.
+
+    The correlation over the chains of the states with those so many steps later, all
+    features together. The chains of ``state`` stay where they are.
+    """
+    rbm, states = state.rbm, state.chains
+    if is_standard(rbm):
+        place = np.uint64(seed), 0, 0
+        states = rbm.units.draw(product(states, rbm.weights), rbm.visible, place)
+    later, _ = gibbs(rbm, Chains(states, np.uint64(seed), 1, 0), n_steps)
+    one, other = (
+        a - a.mean(axis=0) for a in (states.astype(float), later.states.astype(float))
+    )
+    norm = np.sqrt(np.square(one).sum() * np.square(other).sum())
+    return float((one * other).sum() / norm) if norm > 0.0 else 1.0
+
+
 def copy(state):
     """A state whose arrays no later step changes."""
     return state._replace(

@@ -109,7 +109,7 @@ def step(settings, state, rows, seed):
     state = state._replace(chains=chains, number=state.number + 1)
     searched, checked = _draw_samples(settings, state, rows, rng)
     objective = _objective(settings, state)
-    unit = _search(settings, objective, searched, rng)
+    unit = _search(settings, objective, searched, checked, rng)
     gap, worst, harm = _judge_units(settings, state, objective, searched, unit)
     # the linearised objective overestimates gains: it would always remove the only unit
     least = 0 if settings.objective == "likelihood" else 1
@@ -126,7 +126,7 @@ def step(settings, state, rows, seed):
         for _ in range(settings.units_per_step - 1):
             # on other rows: the same ones would show the same unit again
             others, _ = _draw_samples(settings, state, rows, rng)
-            units.append(_search(settings, objective, others, rng))
+            units.append(_search(settings, objective, others, checked, rng))
         units, gain, size = _guard(settings, objective, checked, units)
         norms = [np.linalg.norm(np.append(one.weights, one.bias)) for one in units]
         change = len(units) * _is_worth(settings, unit, gain)
@@ -136,6 +136,21 @@ def step(settings, state, rows, seed):
     state = follow(settings, state, rows, seed, rng)
     contrastive.check(state)
     return state, info
+
+
+def diverse_units(settings, state, rows, n_units, seed):
+    """The model with ``n_units`` more, each searched on rows of its own.
+
+    They are not meant to enter together as they are: they are directions in which a
+    training may start.
+    """
+    rng = generator(seed, Stream.UNIT_SEARCH, n_units)
+    objective, units = _objective(settings, state), []
+    for _ in range(n_units):
+        searched, checked = _draw_samples(settings, state, rows, rng)
+        units.append(_search(settings, objective, searched, checked, rng))
+    weights = np.stack([unit.weights for unit in units])
+    return solver.append(state.rbm, weights, [unit.bias for unit in units])
 
 
 def idle_unit(rbm):
@@ -211,9 +226,16 @@ def _seed_of(seed, number):
     return derived_seed(seed, Stream.CHAIN_UPDATES, number)
 
 
-def _search(settings, objective, samples, rng):
+def _search(settings, objective, samples, checked, rng):
+    """A unit; on a path that is checked on other samples, unless that is Algorithm 1's.
+
+    The linearised objective has no use for a check: its units enter as they are.
+    """
     start = fw.choose_start(objective, samples, rng)
-    return fw.search(objective, samples, start, settings.max_search_iter, _SEARCH_TOL)
+    if objective.kind == "linearized":
+        checked = None
+    n_iter = settings.max_search_iter
+    return fw.search(objective, samples, start, n_iter, _SEARCH_TOL, checked)
 
 
 def _draw_samples(settings, state, rows, rng):

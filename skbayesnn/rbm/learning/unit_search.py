@@ -35,6 +35,8 @@ from ..threads import share_out
 # Points from which a search may start, and the norm of their weights.
 _N_STARTS = 8
 _START_NORM = 2.0
+# Iterates of a search that are compared on other samples.
+_CHECKED = (1, 2, 3, 5, 10)
 # Without a penalty the linearised objective has no maximum.
 _MAX_WEIGHT = 100.0
 
@@ -254,12 +256,15 @@ def penalties(objective, rbm):
     return 0.5 * objective.unit_penalty * rbm.unit_weights * squares
 
 
-def search(objective, samples, start, max_iter, tol):
+def search(objective, samples, start, max_iter, tol, checked=None):
     """Maximise the penalised objective by L-BFGS.
 
     ``start`` (n_features + 2,) is (w, b, s); with a ball, (w, b) is a point of the
-    space that is mapped into it.
+    space that is mapped into it. With ``checked``, other samples, the search ends at
+    that of some iterates which gains most there: in many dimensions the last one has
+    learned its samples by heart.
     """
+    visited = []
 
     def negative(z):
         w, pull_back = _into_ball(z[:-1], objective.radius)
@@ -271,18 +276,33 @@ def search(objective, samples, start, max_iter, tol):
         start,
         jac=True,
         method="L-BFGS-B",
+        callback=lambda z: visited.append(z.copy()),
         # s is a mean of the unit's states; outside [0, 1] it would fit noise
         bounds=[(-_MAX_WEIGHT, _MAX_WEIGHT)] * (len(start) - 1) + [(0.0, 1.0)],
         options={"maxiter": max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 10},
     )
-    w, _ = _into_ball(result.x[:-1], objective.radius)
-    return Unit(
-        w[:-1].astype(np.float32),
-        float(w[-1]),
-        float(result.x[-1]),
-        -float(result.fun),
-        int(result.nfev),
-    )
+    z, value = result.x, -float(result.fun)
+    if checked is not None and visited:
+        z = _best_on(objective, checked, visited)
+        w, _ = _into_ball(z[:-1], objective.radius)
+        value = value_and_gradient(objective, samples, w, z[-1])[0]
+    return _unit(objective, z, float(value), int(result.nfev))
+
+
+def _unit(objective, z, value=np.nan, n_evaluations=0):
+    """The unit of a point that a search has visited."""
+    w, _ = _into_ball(z[:-1], objective.radius)
+    weights, bias = w[:-1].astype(np.float32), float(w[-1])
+    return Unit(weights, bias, float(z[-1]), value, n_evaluations)
+
+
+def _best_on(objective, samples, visited):
+    """That of some points of a search that gains most on other samples."""
+    numbers = sorted({*(n for n in _CHECKED if n <= len(visited)), len(visited)})
+    points = [visited[number - 1] for number in numbers]
+    units = [_unit(objective, point) for point in points]
+    values = [gain(objective, samples, unit).value for unit in units]
+    return points[int(np.argmax(values))]
 
 
 def choose_start(objective, samples, rng):

@@ -4,6 +4,7 @@ Training goes in rounds of updates, each a quarter longer than what was done bef
 After each, the log-likelihoods of training and validation rows are estimated, and
 decide what follows:
 
+- the chains remember where they were many steps ago: an update takes more Gibbs steps;
 - the validation rows gained: training continues;
 - they lost in two rounds, and the training rows as well: the chains no longer follow
   the model. Training returns to the best model, with half of the step size and twice as
@@ -35,17 +36,25 @@ _MAX_MONITORED = 5000
 # Updates of the first round, and growth of their number from round to round.
 _FIRST_ROUND = 64
 _GROWTH = 0.25
+_LONGEST_ROUND = 2000
 # Rounds without a gain after which training returns to the best model.
 _PATIENCE = 2
 # Fraction of the whole gain so far that a doubling of the updates has to add.
 _LEAST_GAIN = 0.002
+# Updates before which nothing is taken as the end of progress.
+_LEAST_UPDATES = 1000
 # Changes of plan before training ends in any case.
 _MAX_CHANGES = 6
-_MAX_GIBBS_STEPS = 32
+_MAX_GIBBS_STEPS = 10
+# Steps after which the chains should have forgotten where they were; if their states
+# still correlate by more than this with those before, an update takes several steps.
+_MIXING_STEPS, _MAX_CORRELATION, _SLOW_GIBBS_STEPS = 20, 0.5, 5
 # Factors of a change of plan; the first weight decay is that of a prior with as many
 # pseudo-rows.
 _RATE_FACTOR, _GIBBS_FACTOR, _DECAY_FACTOR = 0.5, 2, 3.0
 _FIRST_DECAY_ROWS = 2.0
+# Tells the estimates of a repeated training from those of the first.
+_REPEATED = 2**20
 # Updates of the cool-down, as a fraction of those before.
 _COOL_DOWN = 0.3
 
@@ -58,8 +67,13 @@ class Settings(NamedTuple):
     learning_rate: float
     batch_size: int
     max_updates: int
+    races: bool
+    """whether the training is only to be compared with others: the first loss ends it,
+    and there is no cool-down"""
     adapts_gibbs: bool
     adapts_decay: bool
+    keep_last: bool
+    """whether a Ctrl-C keeps the best model so far"""
     n_jobs: int | None
     limit_blas: bool
     verbose: bool
@@ -79,7 +93,8 @@ class Plan(NamedTuple):
     n_changes: int = 0
     score_at_change: float = -np.inf
     """best validation log-likelihood when the plan was changed"""
-    n_temperatures: int = 200
+    betas: np.ndarray = tracking.FIRST_BETAS
+    """temperatures of the next estimate"""
 
 
 class Point(NamedTuple):
@@ -91,6 +106,8 @@ class Point(NamedTuple):
     each round that led here, and the validation log-likelihood after it"""
     log_likelihood: float
     validation: float
+    error: float
+    """standard error that both have in common, nats"""
 
     @property
     def n_updates(self):
@@ -113,8 +130,8 @@ class Outcome(NamedTuple):
 
     training: Training
     best: Point
-    mixes: bool
-    """whether no change was made for the sake of the chains"""
+    first_score: float
+    """validation log-likelihood of the start"""
 
 
 def train(settings, job, start, stage, task):
@@ -147,7 +164,15 @@ def train(settings, job, start, stage, task):
     stopped = False
     while not done:
         round_task = job.callbacks.begin(task.subcontext("round"))
-        adapting, record = run_round(settings, job, adapting, monitored, base, n_iter)
+        try:
+            adapting, record = run_round(
+                settings, job, adapting, monitored, base, n_iter
+            )
+        except KeyboardInterrupt:
+            if not (settings.keep_last and n_iter > start.n_iter):
+                raise
+            training = Training(adapting.best.state, history, n_iter, interrupted=True)
+            return Outcome(training, adapting.best, adapting.first_score)
         adapting, done = decide(settings, len(job.train), adapting)
         record["seconds"] = time.perf_counter() - began
         history, n_iter = append_record(history, record), n_iter + 1
@@ -159,8 +184,7 @@ def train(settings, job, start, stage, task):
         progress = Progress(adapting, history, n_iter, record["seconds"], done)
         job.checkpoint.save(stage, progress)
     training = Training(adapting.best.state, history, n_iter, stopped=stopped)
-    mixes = adapting.plan.n_gibbs_steps == settings.update.n_gibbs_steps
-    return Outcome(training, adapting.best, mixes)
+    return Outcome(training, adapting.best, adapting.first_score)
 
 
 def base_of(rows):
@@ -176,7 +200,7 @@ def _begin(settings, job, start, monitored, base):
             contrastive.model(settings.update, state), base, job, monitored, 0
         )
     path = np.zeros((0, 6))
-    point = Point(state, path, tracked.log_likelihood, tracked.validation)
+    point = Point(state, path, *tracked[:3])
     update = settings.update
     plan = Plan(
         settings.learning_rate,
@@ -202,10 +226,11 @@ def run_round(settings, job, adapting, monitored, base, number):
         state, error = run_segment(settings, job, state, segment, before.n_updates)
         tracked = tracking.track(
             contrastive.model(settings.update, state), base, job, monitored,
-            number + 1, plan.n_temperatures, settings.n_jobs,
+            number + 1, plan.betas, settings.n_jobs,
         )  # fmt: skip
+        state = _with_chains(job, state, tracked, number + 1)
     path = np.vstack([before.path, [*segment, tracked.validation]])
-    point = Point(state, path, tracked.log_likelihood, tracked.validation)
+    point = Point(state, path, *tracked[:3])
     record = {
         "n_updates": point.n_updates,
         "learning_rate": min(plan.rate, state.largest_rate),
@@ -216,7 +241,13 @@ def run_round(settings, job, adapting, monitored, base, number):
         "validation_log_likelihood": tracked.validation,
         "log_partition_error": tracked.error,
     }
-    plan = plan._replace(n_temperatures=tracked.n_temperatures)
+    plan = plan._replace(betas=tracked.betas)
+    if settings.adapts_gibbs and plan.n_gibbs_steps < _SLOW_GIBBS_STEPS:
+        record["correlation"] = contrastive.chain_correlation(
+            state, _MIXING_STEPS, derived_seed(job.seed, Stream.MIXING, number)
+        )
+        if record["correlation"] > _MAX_CORRELATION:
+            plan = plan._replace(n_gibbs_steps=_SLOW_GIBBS_STEPS)
     return adapting._replace(current=point, plan=plan), record
 
 
@@ -259,7 +290,14 @@ def decide(settings, n_rows, adapting):
     adapting = adapting._replace(best=best)
     if plan.cools:
         return adapting, True
-    n_failed = 0 if gained else plan.n_failed + 1
+    # a loss within the error of the estimates is none
+    lost = current.validation < best.validation - _noise(current, best)
+    n_failed = 0 if gained else plan.n_failed + lost
+    if settings.races:
+        over = current.n_updates >= settings.max_updates or n_failed >= _PATIENCE
+        n_next = _next_round(settings, current)
+        plan = plan._replace(n_failed=n_failed, n_updates=n_next)
+        return adapting._replace(plan=plan), over
     plan = plan._replace(n_failed=n_failed)
     ends = current.n_updates >= settings.max_updates
     if n_failed >= _PATIENCE:
@@ -274,7 +312,7 @@ def decide(settings, n_rows, adapting):
                 n_updates=_next_round(settings, best),
             )
             return adapting._replace(current=best, plan=changed), False
-    if ends or (gained and _has_converged(adapting)):
+    if ends or _has_converged(adapting):
         n_last = max(_FIRST_ROUND, int(_COOL_DOWN * best.n_updates))
         plan = plan._replace(cools=True, n_updates=n_last)
         return adapting._replace(current=best, plan=plan), False
@@ -282,8 +320,13 @@ def decide(settings, n_rows, adapting):
     return adapting._replace(plan=plan), False
 
 
+def _noise(one, other):
+    """Difference of two estimates that may be chance, nats."""
+    return 2.0 * float(np.hypot(one.error, other.error))
+
+
 def _next_round(settings, point):
-    n_updates = max(_FIRST_ROUND, int(_GROWTH * point.n_updates))
+    n_updates = max(_FIRST_ROUND, min(_LONGEST_ROUND, int(_GROWTH * point.n_updates)))
     return max(1, min(n_updates, settings.max_updates - point.n_updates))
 
 
@@ -308,14 +351,33 @@ def _has_converged(adapting):
     if not len(earlier):
         return False
     gain = adapting.best.validation - path[: earlier[-1] + 1, 5].max()
-    return gain < _LEAST_GAIN * (adapting.best.validation - adapting.first_score)
+    whole = adapting.best.validation - adapting.first_score
+    # a slow start is no end
+    return n_updates[-1] > _LEAST_UPDATES and gain < _LEAST_GAIN * whole
 
 
-def repeat(settings, job, state, path):
-    """Run the updates of a path on other rows; returns the last state."""
-    state, n_before = contrastive.copy(state), 0
+def repeat(settings, job, state, path, base):
+    """Run the updates of a path on the rows of another job; returns the last state.
+
+    The chains are set to annealed ones where they were set on the path.
+    """
+    state, n_before, betas = contrastive.copy(state), 0, tracking.FIRST_BETAS
+    some = monitored_rows(job.train, job.seed, _MAX_MONITORED)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        for segment in path[:, :5]:
+        for number, segment in enumerate(path[:, :5]):
             state, _ = run_segment(settings, job, state, segment, n_before)
             n_before += int(segment[0])
-    return state
+            rbm = contrastive.model(settings.update, state)
+            tracked = tracking.track(
+                rbm, base, job, some, _REPEATED + number, betas, settings.n_jobs
+            )
+            state, betas = _with_chains(job, state, tracked, _REPEATED + number), tracked.betas
+    return state, tracked
+
+
+def _with_chains(job, state, tracked, number):
+    """The state with the chains of an estimate, where there are any."""
+    if tracked.chains is None:
+        return state
+    seed = derived_seed(job.seed, Stream.TRACKING, number, 1)
+    return contrastive.restart_chains(state, tracked.chains, seed)

@@ -16,6 +16,8 @@ from .outcome import Training
 
 # Training rows whose free energy is compared with that of the validation rows.
 _MAX_MONITORED = 5000
+# Step size of a given number of epochs, where the estimator says "auto".
+_LEARNING_RATE = 0.2
 
 
 class Settings(NamedTuple):
@@ -38,17 +40,19 @@ class Settings(NamedTuple):
 
 def settings_of(estimator):
     """The settings of an estimator with the parameters of contrastive divergence."""
+    n_steps, decay = estimator.n_gibbs_steps, estimator.weight_decay
+    rate = estimator.learning_rate
     update = contrastive.Settings(
-        estimator.n_gibbs_steps,
+        1 if n_steps == "auto" else n_steps,
         estimator.persistent,
         float(estimator.momentum),
-        float(estimator.weight_decay),
+        0.0 if decay == "auto" else float(decay),
         estimator.centered,
         float(estimator.averaging),
     )
     return Settings(
         update,
-        estimator.learning_rate,
+        _LEARNING_RATE if rate == "auto" else rate,
         estimator.schedule,
         estimator.batch_size,
         estimator.max_iter,

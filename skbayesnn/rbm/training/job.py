@@ -57,6 +57,8 @@ class Job(NamedTuple):
     seed: int
     checkpoint: Checkpoint
     callbacks: Callbacks | None = None
+    whole: Rows | None = None
+    """training and held-out rows together; None if none were held out"""
 
 
 class Start(NamedTuple):
@@ -68,8 +70,8 @@ class Start(NamedTuple):
     n_iter: int
 
 
-def open_job(estimator, X, X_val, resumes):
-    """Check the data of a fit, open its checkpoint, and hold rows out."""
+def open_job(estimator, X, X_val, resumes, holds_out):
+    """Check the data of a fit, open its checkpoint, and hold rows out if asked to."""
     rows = check_rows(estimator, X, reset=not resumes)
     given, X_given = None, None
     if X_val is not None:
@@ -78,9 +80,12 @@ def open_job(estimator, X, X_val, resumes):
     seed = estimator._seed if resumes else draw_seed(estimator.random_state)
     checkpoint = open_checkpoint(estimator, rows.X, X_given, seed)
     seed = checkpoint.seed
-    train, validation = split_rows(estimator, rows, given, seed)
+    train, validation = rows, given
+    if given is None and holds_out:
+        train, validation = split_rows(rows, estimator.validation_fraction, seed)
     dtype = estimator.components_.dtype if resumes else result_dtype(rows.X)
-    return Job(train, validation, dtype, seed, checkpoint)
+    whole = None if train is rows else rows
+    return Job(train, validation, dtype, seed, checkpoint, whole=whole)
 
 
 def open_partial_job(estimator, X, resumes):
@@ -91,18 +96,14 @@ def open_partial_job(estimator, X, resumes):
     return Job(rows, None, dtype, seed, Checkpoint(None, {}, seed))
 
 
-def split_rows(estimator, rows, given, seed):
-    """Training rows, and validation rows (those given, or held out) or None."""
-    if given is not None:
-        return rows, given
-    if not estimator.early_stopping:
-        return rows, None
+def split_rows(rows, fraction, seed):
+    """Training rows, and a fraction that is held out."""
     order = generator(seed, Stream.VALIDATION_ROWS).permutation(len(rows))
-    n_validation = int(np.ceil(estimator.validation_fraction * len(rows)))
+    n_validation = int(np.ceil(fraction * len(rows)))
     if n_validation >= len(rows):
         raise ValueError(
-            f"validation_fraction={estimator.validation_fraction} leaves no training "
-            f"rows of n_samples={len(rows)}. Pass more rows, or early_stopping=False."
+            f"validation_fraction={fraction} leaves no training rows of "
+            f"n_samples={len(rows)}. Pass more rows, or validation rows as X_val."
         )
     held_out, kept = order[:n_validation], order[n_validation:]
     return rows.subset(np.sort(kept)), rows.subset(np.sort(held_out))

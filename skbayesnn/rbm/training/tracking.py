@@ -1,25 +1,32 @@
 """The log-likelihood during a training: exact where it is cheap, else by annealing.
 
-A short annealed importance sampling with few temperatures is enough to compare models
-of one training. How many it takes is measured: if the weights of its chains vary much,
-the next one gets more.
+A short annealed importance sampling is enough to compare the models of one training.
+Each estimate tells how many temperatures the next one needs, and where. Its chains have
+come to the model from independent units, past the barriers between its modes: training
+may continue from them.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ..._random import Stream, derived_seed
+from ..._random import Stream, derived_seed, generator
 from ..likelihood import annealing, exact
+from ..likelihood.adaptation import respace
+from ..likelihood.estimates import summarise
 from .gap import mean_log_probability
 
 # Units of the smaller side up to which the states are enumerated.
-_ENUMERATED = 12
+_ENUMERATED = 16
 _N_CHAINS = 100
 _FEWEST, _MOST = 200, 3200
 # Standard deviation of the log weights above which temperatures are doubled, and below
 # which they are halved.
 _MANY, _FEW = 1.0, 0.3
+# Effective fraction of the chains from which training may continue.
+_MIN_EFFECTIVE = 0.5
+
+FIRST_BETAS = annealing.make_betas(_FEWEST + 1)
 
 
 class Tracked(NamedTuple):
@@ -31,11 +38,13 @@ class Tracked(NamedTuple):
     """the same of the validation rows; NaN without"""
     error: float
     """standard error of the log partition function, nats"""
-    n_temperatures: int
-    """for the next estimate"""
+    betas: np.ndarray
+    """temperatures for the next estimate"""
+    chains: np.ndarray | None
+    """(n_chains, n_features) visible states of the model; None if they are too few"""
 
 
-def track(rbm, base, job, monitored, number, n_temperatures=_FEWEST, n_jobs=None):
+def track(rbm, base, job, monitored, number, betas=FIRST_BETAS, n_jobs=None):
     """Estimate the log-likelihoods of a model.
 
     Parameters
@@ -48,35 +57,45 @@ def track(rbm, base, job, monitored, number, n_temperatures=_FEWEST, n_jobs=None
         Training rows.
     number : int
         Tells the random numbers of this estimate from those of others.
-    n_temperatures : int
-        As the last estimate advised.
+    betas : ndarray
+        Temperatures, as the last estimate advised.
     n_jobs : int or None
 
     Returns
     -------
     tracked : Tracked
     """
-    log_partition, error, n_next = _log_partition(
-        rbm, base, derived_seed(job.seed, Stream.TRACKING, number), n_temperatures,
-        n_jobs,
-    )  # fmt: skip
+    if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
+        log_partition, error, chains = exact.log_partition(rbm), 0.0, None
+    else:
+        seed = int(derived_seed(job.seed, Stream.TRACKING, number))
+        path = annealing.make_path(rbm, base, betas)
+        run = annealing.run_forward(path, _N_CHAINS, seed, n_jobs)
+        offset = annealing.base_log_partition(rbm, base)
+        result = summarise(run.log_weights, offset, 1.0)
+        log_partition = result.log_partition
+        # the interval is three standard errors to both sides
+        error = (result.interval[1] - log_partition) / 3.0
+        betas, chains = _next_betas(path, run, result), _chains(run, result, seed)
     validation = np.nan
     if job.validation is not None:
         validation = mean_log_probability(rbm, job.validation) - log_partition
     train = mean_log_probability(rbm, monitored) - log_partition
-    return Tracked(train, validation, error, n_next)
+    return Tracked(train, float(validation), float(error), betas, chains)
 
 
-def _log_partition(rbm, base, seed, n_temperatures, n_jobs):
-    """Its estimate, standard error, and temperatures for the next estimate."""
-    if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
-        return exact.log_partition(rbm), 0.0, n_temperatures
-    betas = annealing.make_betas(n_temperatures)
-    result = annealing.ais(rbm, base, betas, _N_CHAINS, seed, n_jobs)
+def _next_betas(path, run, result):
+    """Temperatures where the work of these chains varies, as many as it asks for."""
+    n_steps = len(path.betas) - 1
     if result.log_weight_std > _MANY:
-        n_temperatures = min(_MOST, 2 * n_temperatures)
+        n_steps = min(_MOST, 2 * n_steps)
     elif result.log_weight_std < _FEW:
-        n_temperatures = max(_FEWEST, n_temperatures // 2)
-    # of the logarithm of a mean: half of the interval is three standard errors
-    error = (result.interval[1] - result.log_partition) / 3.0
-    return result.log_partition, float(error), n_temperatures
+        n_steps = max(_FEWEST, n_steps // 2)
+    return respace(path.betas, run.works.std(axis=1), n_steps)
+
+
+def _chains(run, result, seed):
+    if result.effective_sample_size < _MIN_EFFECTIVE * _N_CHAINS:
+        return None
+    states = annealing.resample(run.log_weights, run.states, seed)
+    return states[generator(seed, Stream.INITIAL_CHAINS).permutation(len(states))]

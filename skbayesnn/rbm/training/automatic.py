@@ -1,0 +1,186 @@
+"""A training without settings: adapted, checked, and repeated on all rows.
+
+The adapted training holds rows out. Its best model is checked by annealing in both
+directions, and against independent features; then the same updates are run on all rows.
+The repeated training counts only if the rows that were held out, which it has seen,
+are at least as likely as before.
+"""
+
+import time
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._persistence import Progress
+from ..._random import Stream, derived_seed
+from .. import model as solver
+from ..learning import contrastive
+from ..likelihood import annealing
+from ..likelihood.adaptation import respace
+from ..likelihood.estimates import combine, differ
+from . import adaptive
+from .gap import mean_log_probability
+from .job import computing
+from .outcome import Training
+from .start import independent_model, start_training
+
+# What an adapted training starts with, where the estimator says "auto".
+_LEARNING_RATE, _MAX_CHANGE = 0.1, 0.5
+# Difference of both directions of annealing that is worth a warning, nats.
+_MAX_DIFFERENCE = 1.0
+_N_CHAINS, _N_TEMPERATURES = 100, 1000
+
+
+class Found(NamedTuple):
+    """The end of a training, and what is to be said of it."""
+
+    training: Training
+    warning: str | None
+
+
+def settings_of(estimator):
+    """The settings of an estimator with the parameters of contrastive divergence."""
+    n_steps, decay = estimator.n_gibbs_steps, estimator.weight_decay
+    rate = estimator.learning_rate
+    update = contrastive.Settings(
+        1 if n_steps == "auto" else n_steps,
+        estimator.persistent,
+        float(estimator.momentum),
+        0.0 if decay == "auto" else float(decay),
+        estimator.centered,
+        float(estimator.averaging),
+        _MAX_CHANGE if rate == "auto" else None,
+    )
+    return adaptive.Settings(
+        update,
+        _LEARNING_RATE if rate == "auto" else float(rate),
+        estimator.batch_size,
+        estimator.max_updates,
+        races=False,
+        adapts_gibbs=n_steps == "auto",
+        adapts_decay=decay == "auto",
+        keep_last=estimator.warm_start,
+        n_jobs=estimator.n_jobs,
+        limit_blas=estimator.binarize is not None,
+        verbose=estimator.verbose,
+    )
+
+
+def train(settings, job, make_start, task, refit):
+    """Train, check, and repeat on all rows.
+
+    Parameters
+    ----------
+    settings : adaptive.Settings
+    job : Job
+        With validation rows, and all rows if those were held out.
+    make_start : callable
+        ``make_start(job)`` gives the `Start`.
+    task : callback context
+    refit : bool
+        Whether to repeat the training on all rows.
+
+    Returns
+    -------
+    found : Found
+    """
+    start = make_start(job)
+    finished = job.checkpoint.load("result")
+    if finished is not None:
+        return Found(Training(*finished[:3]), None)
+    began = time.perf_counter()
+    outcome = adaptive.train(settings, job, start, "training", task)
+    training, best = outcome.training, outcome.best
+    if training.interrupted:
+        return Found(training, None)
+    base = adaptive.base_of(job.train)
+    rbm = contrastive.model(settings.update, best.state)
+    validation, warning = _check(settings, job, rbm, base, best)
+    if validation < _independent(job, base):
+        state = _without_units(settings, job, len(rbm.weights))
+        warning = _NOTHING.format(validation, _independent(job, base))
+        training = training._replace(state=state)
+    elif refit and job.whole is not None and len(best.path) and not training.stopped:
+        training = _repeat(settings, job, make_start, training, best)
+    if settings.verbose:
+        print(_summary(best))
+    seconds = time.perf_counter() - began
+    progress = Progress(*training[:3], seconds, done=True)
+    job.checkpoint.save("result", progress, finished=True)
+    return Found(training, warning)
+
+
+def model(settings, found):
+    """The RBM that a training gives back."""
+    return contrastive.model(settings.update, found.training.state)
+
+
+_DIFFERENT = (
+    "The chains do not move between the modes of the model: its mean log-likelihood of "
+    "the validation rows is {:.2f} nats by annealing from independent features, and "
+    "{:.2f} by annealing back. Compare both by log_partition('both'), use fewer units, "
+    "or more Gibbs steps with n_gibbs_steps."
+)
+_NOTHING = (
+    "The chains do not move between the modes of the model, and training has failed: "
+    "the validation rows have {:.2f} nats, those of independent features {:.2f}. The "
+    "model is that of independent features. Use fewer units, a smaller learning_rate, "
+    "or more Gibbs steps with n_gibbs_steps."
+)
+
+
+def _check(settings, job, rbm, base, best):
+    """The lower of two estimates of the validation likelihood, and a warning."""
+    if not len(rbm.weights) or best.error == 0.0:
+        return best.validation, None
+    seed = int(derived_seed(job.seed, Stream.TRACKING, 0, 2))
+    with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
+        betas = np.linspace(0.0, 1.0, _N_TEMPERATURES // 4 + 1)
+        for n_steps in (_N_TEMPERATURES, None):
+            path = annealing.make_path(rbm, base, betas)
+            pair = annealing.run_both(path, _N_CHAINS, seed, settings.n_jobs)
+            if n_steps is not None:
+                betas = respace(pair.betas, pair.lengths, n_steps)
+    result = combine(pair, annealing.base_log_partition(rbm, base))
+    energy = mean_log_probability(rbm, job.validation)
+    ahead, back = energy - result.forward, energy - result.reverse
+    if differ(result) and abs(ahead - back) > _MAX_DIFFERENCE:
+        return min(ahead, back), _DIFFERENT.format(ahead, back)
+    return energy - result.log_partition, None
+
+
+def _independent(job, base):
+    """Mean log-likelihood of the validation rows by independent features."""
+    rbm = independent_model(job.train)
+    log_partition = annealing.base_log_partition(rbm, base)
+    return mean_log_probability(rbm, job.validation) - log_partition
+
+
+def _without_units(settings, job, n_units):
+    """A state whose units have no weights: that of independent features."""
+    rbm = independent_model(job.train)
+    weights = np.zeros((n_units, len(rbm.visible)))
+    rbm = solver.append(rbm, weights, np.zeros(n_units))
+    return start_training(rbm, job.train, settings.batch_size, job.seed)
+
+
+def _repeat(settings, job, make_start, training, best):
+    """The training with the same updates on all rows, unless that went wrong."""
+    job = job._replace(train=job.whole)
+    state = make_start(job).make_state()
+    base = adaptive.base_of(job.train)
+    state, tracked = adaptive.repeat(settings, job, state, best.path, base)
+    if tracked.validation < best.validation - 2.0 * np.hypot(best.error, tracked.error):
+        return training
+    return training._replace(state=state)
+
+
+def _summary(best):
+    rounds = best.path
+    n_steps, decay = (1, 0.0) if not len(rounds) else rounds[-1, 3:5]
+    return (
+        f"chosen: {len(best.state.rbm.weights)} units, {best.n_updates} updates, "
+        f"{n_steps:.0f} Gibbs steps, weight decay {decay:.2g}, validation "
+        f"log-likelihood {best.validation:.2f} nats"
+    )
