@@ -4,11 +4,22 @@ Products of uint8 states are sums of weights, without a multiplication, in an or
 does not depend on the number of threads. Those of float32 values go through BLAS.
 """
 
+from functools import partial
+
 import numpy as np
 
 from .kernels import units as kernels
-from .kernels.products import count_on, multiply, multiply_transposed
+from .kernels.products import (
+    Multiplier,
+    TransposedMultiplier,
+    count_on,
+    weigh_columns,
+    weigh_rows,
+)
 from .threads import share_out
+
+# Columns of a transposed product that are there at a time.
+_WIDTH = 128
 
 
 def by_feature(weights):
@@ -16,33 +27,74 @@ def by_feature(weights):
     return np.ascontiguousarray(weights.T)
 
 
-def product(states, values, out=None):
-    """``states @ values`` in float32: without multiplications for states of uint8."""
+def product(states, values, out=None, then=None):
+    """``states @ values`` in float32: without multiplications for states of uint8.
+
+    ``then(first, last)`` is called where these columns are there, on their thread.
+    """
     if out is None:
         out = np.empty((len(states), values.shape[1]), dtype=np.float32)
-    if states.dtype != np.uint8:
-        return np.matmul(states, values, out=out)
-    _share_columns(multiply, states, values, out)
+    if states.dtype == np.uint8:
+        _share_columns(Multiplier(states), values, out, then)
+        return out
+    np.matmul(states, values, out=out)
+    if then is not None:
+        then(0, out.shape[1])
     return out
 
 
 def transposed_product(states, values):
     """``states.T @ values`` in the same way."""
-    if states.dtype != np.uint8:
-        return states.T @ values
     out = np.empty((states.shape[1], values.shape[1]), dtype=np.float32)
-    _share_columns(multiply_transposed, states, values, out)
+
+    def take(part, first, last):
+        out[:, first:last] = part[:, : last - first]
+
+    give_transposed_product(states, values, take)
     return out
 
 
-def _share_columns(kernel, states, values, out):
+def give_transposed_product(states, values, take):
+    """Call ``take(part, first, last)`` with columns of ``states.T @ values``.
+
+    The first columns of ``part`` are those from ``first`` to ``last``; then they are
+    overwritten. The whole product is never in memory, where it would displace what
+    each thread has in its cache.
+    """
+    if states.dtype != np.uint8:
+        take(states.T @ values, 0, values.shape[1])
+        return
+    multiplier, n_columns = TransposedMultiplier(states), values.shape[1]
+
+    def call(begin, end):
+        width = min(_WIDTH, end - begin)
+        part = np.empty((states.shape[1], width), dtype=np.float32)
+        for first in range(begin, end, _WIDTH):
+            last = min(first + _WIDTH, end)
+            multiplier.add(values, part, first, last, first)
+            take(part, first, last)
+
+    share_out(call, n_columns, multiplier.n_additions * n_columns)
+
+
+def _share_columns(multiplier, values, out, then):
     n_columns = out.shape[1]
 
     def call(first, last):
-        kernel(states, values, out, first, last)
+        multiplier.add(values, out, first, last, 0)
+        if then is not None:
+            then(first, last)
 
-    # a quarter of the states is on, or looked up
-    share_out(call, n_columns, states.size * n_columns // 4)
+    share_out(call, n_columns, multiplier.n_additions * n_columns)
+
+
+def blend(mean, values, fraction):
+    """``mean`` moves towards ``values`` by a fraction, both 2-D float32."""
+
+    def call(first, last):
+        kernels.blend(mean[first:last], values[first:last], fraction)
+
+    share_out(call, len(mean), mean.size)
 
 
 def sum_states(states):
@@ -54,8 +106,34 @@ def sum_states(states):
     return counts
 
 
+def weigh(states, weights):
+    """``states @ weights`` (n_rows,), float32; in one thread."""
+    if states.dtype != np.uint8:
+        return states @ weights
+    sums = np.empty(len(states), dtype=np.float32)
+    weigh_rows(states, weights, sums)
+    return sums
+
+
+def weigh_transposed(states, weights):
+    """``weights @ states`` (n_units,), float32; in one thread."""
+    if states.dtype != np.uint8:
+        return weights @ states
+    sums = np.empty(states.shape[1], dtype=np.float32)
+    weigh_columns(states, weights, sums)
+    return sums
+
+
 def draw(x, bias, place):
     """Binary states of units with the inputs ``x``; ``place`` is (seed, step, row)."""
     states = np.empty(x.shape, dtype=np.uint8)
-    kernels.sample_units(x, bias, *place, states)
+    kernels.sample_units(x, bias, *place, states, 0, x.shape[1])
     return states
+
+
+def draw_from(states, values, bias, place):
+    """The same of units with the inputs ``states @ values``."""
+    x = np.empty((len(states), values.shape[1]), dtype=np.float32)
+    drawn = np.empty(x.shape, dtype=np.uint8)
+    product(states, values, x, partial(kernels.sample_units, x, bias, *place, drawn))
+    return drawn

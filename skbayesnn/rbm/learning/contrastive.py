@@ -13,6 +13,7 @@ average over the last part of the steps is nearer to it than the last ones are (
 and Juditsky, 1992).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,16 @@ import numpy as np
 from .. import model as solver
 from ..kernels import units as kernels
 from ..model import RBM, Chains, gibbs, hidden_means, is_standard
-from ..states import by_feature, draw, product, sum_states, transposed_product
+from ..states import (
+    blend,
+    by_feature,
+    draw_from,
+    give_transposed_product,
+    product,
+    sum_states,
+    weigh,
+    weigh_transposed,
+)
 
 # Larger weights indicate a divergence: a unit then is a step function.
 MAX_WEIGHT = 1e3
@@ -81,8 +91,8 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
     """
     transposed = by_feature(rbm.weights)
     if is_standard(rbm):
-        x = product(chains, transposed)
-        chains = draw(x, rbm.hidden, (np.uint64(seed), 0, 0))
+        place = np.uint64(seed), 0, 0
+        chains = draw_from(chains, transposed, rbm.hidden, place)
     zeros = solver.zeros_like(rbm)
     return State(
         rbm,
@@ -121,19 +131,15 @@ def step(settings, state, batch, learning_rate, seed):
     else:
         sample = _persistent_sample if settings.persistent else _sample_from_batch
     model, means, chains = sample(settings, state, batch, np.uint64(seed))
-    n_chains = len(model)
 
     # rows of data and of the model below each other: one product for both
     states = np.concatenate([batch, model])
-    of_data, of_model = np.float32(1.0 / n_rows), np.float32(1.0 / n_chains)
+    of_data, of_model = np.float32(1.0 / n_rows), np.float32(1.0 / len(model))
     mean_v = of_data * sum_states(batch) - of_model * sum_states(model)
-    means[:n_rows] *= of_data
-    means[n_rows:] *= -of_model
-    data_h, model_h = sum_states(means[:n_rows]), sum_states(means[n_rows:])
-    mean_h = data_h + model_h
+    data_h, mean_h = np.empty((2, means.shape[1]), dtype=np.float32)
+    kernels.difference_of_means(means, n_rows, data_h, mean_h)
     error = float(np.dot(mean_v, mean_v)) / len(mean_v)
-    gradient = transposed_product(states, means)
-    _update(settings, state, learning_rate, gradient, data_h, mean_h, mean_v)
+    _update(settings, state, learning_rate, (states, means), data_h, mean_h, mean_v)
     if state.step % _AVERAGED == 0:
         _average(settings, state, _AVERAGED, state.step)
     return state._replace(chains=chains, step=state.step + 1), Info(error)
@@ -154,7 +160,7 @@ def _average(settings, state, n_steps, n_done):
         return
     fraction = np.float32(min(1.0, n_steps / (settings.averaging * n_done)))
     for mean, values in zip(state.average[:3], state.rbm[:3], strict=True):
-        kernels.blend(np.atleast_2d(mean), np.atleast_2d(values), fraction)
+        blend(np.atleast_2d(mean), np.atleast_2d(values), fraction)
 
 
 def model(settings, state):
@@ -177,18 +183,23 @@ def _persistent_sample(settings, state, batch, seed):
     h = state.chains
     number = 2 * settings.n_gibbs_steps * state.step
     for _ in range(settings.n_gibbs_steps - 1):
-        v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
-        h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 1, 0))
+        place = seed, number, 0
+        v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
+        h = draw_from(v, state.transposed, rbm.hidden, (seed, number + 1, 0))
         number += 2
-    v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
+    v = rbm.units.draw_from(h, rbm.weights, rbm.visible, (seed, number, 0))
     means = np.empty((n_rows + len(v), len(rbm.weights)), dtype=np.float32)
-    product(batch, state.transposed, means[:n_rows])
-    product(v, state.transposed, means[n_rows:])
+    of_data, of_chains = means[:n_rows], means[n_rows:]
     chains = np.empty_like(h)
-    kernels.mean_units(means[:n_rows], rbm.hidden)
-    kernels.mean_and_sample_units(
-        means[n_rows:], rbm.hidden, seed, number + 1, 0, chains
-    )
+
+    def activate(first, last):
+        place = seed, number + 1, 0
+        kernels.mean_units(of_data, rbm.hidden, first, last)
+        kernels.mean_and_sample_units(
+            of_chains, rbm.hidden, *place, chains, first, last
+        )
+
+    product(np.concatenate([batch, v]), state.transposed, means, activate)
     return v, means, chains
 
 
@@ -196,17 +207,21 @@ def _sample_from_batch(settings, state, batch, seed):
     """The same with chains that start at the batch."""
     rbm, n_rows = state.rbm, len(batch)
     means = np.empty((2 * n_rows, len(rbm.weights)), dtype=np.float32)
-    product(batch, state.transposed, means[:n_rows])
+    of_data, of_chains = means[:n_rows], means[n_rows:]
     h = np.empty((n_rows, len(rbm.weights)), dtype=np.uint8)
     number = 2 * settings.n_gibbs_steps * state.step
-    kernels.mean_and_sample_units(means[:n_rows], rbm.hidden, seed, number, 0, h)
+    start = partial(
+        kernels.mean_and_sample_units, of_data, rbm.hidden, seed, number, 0, h
+    )
+    product(batch, state.transposed, of_data, start)
     for _ in range(settings.n_gibbs_steps - 1):
-        v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
-        h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 2, 0))
+        place = seed, number + 1, 0
+        v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
+        h = draw_from(v, state.transposed, rbm.hidden, (seed, number + 2, 0))
         number += 2
-    v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
-    product(v, state.transposed, means[n_rows:])
-    kernels.mean_units(means[n_rows:], rbm.hidden)
+    v = rbm.units.draw_from(h, rbm.weights, rbm.visible, (seed, number + 1, 0))
+    activate = partial(kernels.mean_units, of_chains, rbm.hidden)
+    product(v, state.transposed, of_chains, activate)
     return v, means, state.chains
 
 
@@ -219,26 +234,34 @@ def _fractional_sample(settings, state, batch, seed):
     return chains.states, hidden_means(state.rbm, states), chains.states
 
 
-def _update(settings, state, learning_rate, gradient, data_h, mean_h, mean_v):
+def _update(settings, state, learning_rate, factors, data_h, mean_h, mean_v):
+    """Update by the gradient, the product of the two ``factors``: states and means."""
     rbm, velocity = state.rbm, state.velocity
+    states, means = factors
     mu, offset = state.visible_offset, state.hidden_offset
+    slope_v, slope_h = mean_v.copy(), mean_h.copy()
     if settings.centered:
         offset *= np.float32(_MEMORY)
         offset += np.float32(1.0 - _MEMORY) * data_h
+        # the centred gradient times lambda and mu, which the update of the weights
+        # does to the means already
+        slope_v -= weigh_transposed(states, means @ offset)
+        slope_v += mu * (mean_h @ offset) + mean_v * (offset @ offset)
+        slope_h -= weigh(states, mu) @ means
+        slope_h += (mu @ mu) * mean_h + (mu @ mean_v) * offset
     else:
         mu, offset = np.zeros_like(mu), np.zeros_like(offset)
     rate, momentum = np.float32(learning_rate), np.float32(settings.momentum)
-    slope_v, slope_h = mean_v.copy(), mean_h.copy()
-    kernels.update_weights(
-        state.transposed,
-        velocity.weights,
-        gradient,
-        (mu, mean_h, mean_v, offset),
-        (rate, momentum, np.float32(settings.weight_decay)),
-        slope_v,
-        slope_h,
-    )
-    np.copyto(rbm.weights, state.transposed.T)
+    rates = rate, momentum, np.float32(settings.weight_decay)
+    centering = mu, mean_h, mean_v, offset
+
+    def update(gradient, first, last):
+        values, speed = state.transposed, velocity.weights
+        kernels.update_weights(
+            values, speed, gradient, rbm.weights, centering, rates, first, last
+        )
+
+    give_transposed_product(states, means, update)
     for values, speed, slope in [
         (rbm.hidden, velocity.hidden, slope_h),
         (rbm.visible, velocity.visible, slope_v),
