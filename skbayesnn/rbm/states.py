@@ -54,19 +54,26 @@ def transposed_product(states, values):
     return out
 
 
-def give_transposed_product(states, values, take):
+def give_transposed_product(states, values, take, prepare=None):
     """Call ``take(part, first, last)`` with columns of ``states.T @ values``.
+
+    ``prepare(first, last)`` is called before these columns of ``values`` are used.
 
     The first columns of ``part`` are those from ``first`` to ``last``; then they are
     overwritten. The whole product is never in memory, where it would displace what
     each thread has in its cache.
     """
+    n_columns = values.shape[1]
     if states.dtype != np.uint8:
-        take(states.T @ values, 0, values.shape[1])
+        if prepare is not None:
+            prepare(0, n_columns)
+        take(states.T @ values, 0, n_columns)
         return
-    multiplier, n_columns = TransposedMultiplier(states), values.shape[1]
+    multiplier = TransposedMultiplier(states)
 
     def call(begin, end):
+        if prepare is not None:
+            prepare(begin, end)
         width = min(_WIDTH, end - begin)
         part = np.empty((states.shape[1], width), dtype=np.float32)
         for first in range(begin, end, _WIDTH):

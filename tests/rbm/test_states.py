@@ -70,9 +70,15 @@ def test_each_column_of_a_transposed_product_is_given_once(
         seen[:, first:last] += part[:, : last - first]
         part[:] = np.nan
 
+    def prepare(first, last):
+        twice[:, first:last] *= 2.0
+
+    twice = values.copy()
     with threads.using(n_threads):
+        products.give_transposed_product(V, twice, take, prepare)
+        assert_allclose(seen, 2.0 * V.T.astype(float) @ values, atol=1e-5)
+        seen[:] = 0.0
         products.give_transposed_product(V, values, take)
-        assert_allclose(seen, V.T.astype(float) @ values, atol=1e-5)
         assert_array_equal(products.transposed_product(V, values), seen)
 
 

@@ -28,7 +28,7 @@ _SUBSETS = 16 * _WIDTH
 _ZERO = np.float32(0.0)
 # What tables cost, in additions of rows of values (measured, with AVX-512): for each
 # row of states this fraction of the units and of some more, for each unit these rows.
-_DENSE_FRACTION = 0.1
+_DENSE_FRACTION = 0.08
 _ROW_UNITS = 40
 _UNIT_ROWS = 3
 

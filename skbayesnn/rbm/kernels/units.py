@@ -248,20 +248,22 @@ def metropolis(log_ratio, seed, step, first_row, accepted):
         accepted[i] = log_ratio[i] >= 0.0 or np.float64(u) < math.exp(log_ratio[i])
 
 
-@kernel
-def difference_of_means(means, n_rows, data, difference):
+@kernel(fastmath=STRICT)
+def difference_of_means(means, n_rows, data, difference, first, last):
     """Weigh rows by 1 / n_rows, those after the first ``n_rows`` by -1 / their number.
 
-    ``data`` (n_units,) becomes the sum of the first ones, ``difference`` that of all.
+    ``data`` (n_units,) becomes the sum of the first ones, ``difference`` that of all;
+    in columns ``first`` to ``last``.
     """
     full_width()
+    data, difference = data[first:last], difference[first:last]
     data[:] = np.float32(0.0)
     difference[:] = np.float32(0.0)
     n_others = max(1, means.shape[0] - n_rows)
     for i in range(means.shape[0]):
         is_data = i < n_rows
         weight = np.float32(1.0 / n_rows if is_data else -1.0 / n_others)
-        row, sums = means[i], data if is_data else difference
+        row, sums = means[i][first:last], data if is_data else difference
         for j in range(row.size):
             row[j] *= weight
             sums[j] += row[j]

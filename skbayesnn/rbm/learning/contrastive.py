@@ -136,10 +136,8 @@ def step(settings, state, batch, learning_rate, seed):
     states = np.concatenate([batch, model])
     of_data, of_model = np.float32(1.0 / n_rows), np.float32(1.0 / len(model))
     mean_v = of_data * sum_states(batch) - of_model * sum_states(model)
-    data_h, mean_h = np.empty((2, means.shape[1]), dtype=np.float32)
-    kernels.difference_of_means(means, n_rows, data_h, mean_h)
     error = float(np.dot(mean_v, mean_v)) / len(mean_v)
-    _update(settings, state, learning_rate, (states, means), data_h, mean_h, mean_v)
+    _update(settings, state, learning_rate, (states, means), n_rows, mean_v)
     if state.step % _AVERAGED == 0:
         _average(settings, state, _AVERAGED, state.step)
     return state._replace(chains=chains, step=state.step + 1), Info(error)
@@ -234,26 +232,23 @@ def _fractional_sample(settings, state, batch, seed):
     return chains.states, hidden_means(state.rbm, states), chains.states
 
 
-def _update(settings, state, learning_rate, factors, data_h, mean_h, mean_v):
+def _update(settings, state, learning_rate, factors, n_rows, mean_v):
     """Update by the gradient, the product of the two ``factors``: states and means."""
     rbm, velocity = state.rbm, state.velocity
     states, means = factors
     mu, offset = state.visible_offset, state.hidden_offset
-    slope_v, slope_h = mean_v.copy(), mean_h.copy()
-    if settings.centered:
-        offset *= np.float32(_MEMORY)
-        offset += np.float32(1.0 - _MEMORY) * data_h
-        # the centred gradient times lambda and mu, which the update of the weights
-        # does to the means already
-        slope_v -= weigh_transposed(states, means @ offset)
-        slope_v += mu * (mean_h @ offset) + mean_v * (offset @ offset)
-        slope_h -= weigh(states, mu) @ means
-        slope_h += (mu @ mu) * mean_h + (mu @ mean_v) * offset
-    else:
+    if not settings.centered:
         mu, offset = np.zeros_like(mu), np.zeros_like(offset)
+    data_h, mean_h = np.empty((2, means.shape[1]), dtype=np.float32)
     rate, momentum = np.float32(learning_rate), np.float32(settings.momentum)
     rates = rate, momentum, np.float32(settings.weight_decay)
     centering = mu, mean_h, mean_v, offset
+
+    def prepare(first, last):
+        kernels.difference_of_means(means, n_rows, data_h, mean_h, first, last)
+        if settings.centered:
+            offset[first:last] *= np.float32(_MEMORY)
+            offset[first:last] += np.float32(1.0 - _MEMORY) * data_h[first:last]
 
     def update(gradient, first, last):
         values, speed = state.transposed, velocity.weights
@@ -261,7 +256,15 @@ def _update(settings, state, learning_rate, factors, data_h, mean_h, mean_v):
             values, speed, gradient, rbm.weights, centering, rates, first, last
         )
 
-    give_transposed_product(states, means, update)
+    give_transposed_product(states, means, update, prepare)
+    slope_v, slope_h = mean_v, mean_h
+    if settings.centered:
+        # less the centred gradient times lambda and mu, which the update of the
+        # weights does to the means already
+        slope_v = mean_v * (1 + offset @ offset) + mu * (mean_h @ offset)
+        slope_v -= weigh_transposed(states, means @ offset)
+        slope_h = mean_h * (1 + mu @ mu) + offset * (mu @ mean_v)
+        slope_h -= weigh(states, mu) @ means
     for values, speed, slope in [
         (rbm.hidden, velocity.hidden, slope_h),
         (rbm.visible, velocity.visible, slope_v),

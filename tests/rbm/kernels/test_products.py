@@ -176,10 +176,10 @@ def test_the_way_depends_on_the_share_that_is_on(ways, kind, density):
 
 
 def test_the_share_at_which_tables_are_taken():
-    # as long as the additions for 0.1 of the units and 40 more, for each row, and for 3
-    # rows, for each unit
-    assert not kernels._is_dense(1050, 100, 50)
-    assert kernels._is_dense(1051, 100, 50)
+    # as long as the additions for 0.08 of the units and 40 more, for each row, and for
+    # 3 rows, for each unit
+    assert not kernels._is_dense(870, 100, 50)
+    assert kernels._is_dense(871, 100, 50)
     for shape in [(0, 0), (0, 5), (5, 0)]:
         assert not kernels._is_dense(0, *shape)
 

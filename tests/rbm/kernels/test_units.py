@@ -591,7 +591,12 @@ def test_difference_of_means(shape, n_rows):
     expected[:n_rows] /= n_rows
     expected[n_rows:] /= -max(1, n_others)
     data, difference = np.full((2, shape[1]), np.nan, dtype=np.float32)
-    kernels.difference_of_means(means, n_rows, data, difference)
+    in_parts(
+        lambda *part: kernels.difference_of_means(
+            means, n_rows, data, difference, *part
+        ),
+        shape[1],
+    )
     assert_allclose(means, expected, rtol=1e-6)
     assert_allclose(data, expected[:n_rows].sum(axis=0), atol=2e-6)
     assert_allclose(difference, expected.sum(axis=0), atol=2e-6)
