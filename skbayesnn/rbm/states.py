@@ -19,7 +19,7 @@ from .kernels.products import (
 from .threads import share_out
 
 # Columns of a transposed product that are there at a time.
-_WIDTH = 128
+_WIDTH = 64
 
 
 def by_feature(weights):
