@@ -30,9 +30,12 @@ class Stream(enum.IntEnum):
     FORWARD_ANNEALING = 0xF0A1
     RESAMPLING = 0x5A3E
     REVERSE_ANNEALING = 0x2EA1
+    ANNEALING_ROUND = 0xA240
+    REVERSE_STARTS = 0x57A2
     ANNEALED_SAMPLES = 0xA5A1
     GIBBS_CHAINS = 0x61B5
     BASE_RATES = 0xBA5E
+    TRACKING = 0x72AC
 
 
 def draw_seed(random_state):

@@ -2,7 +2,7 @@
 
 import naive
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import comb, ndtri
 from scipy.stats import chi2
 
 from skbayesnn.rbm import model as solver
@@ -34,6 +34,24 @@ def random_model(n_units, n_features, seed=0, scale=1.0, fractional=False):
 
 def twin(rbm):
     return tuple(array.astype(np.float64) for array in rbm[:4])
+
+
+def trapped_model(barrier, n_units=22, n_features=40, weight=0.4, bias=-2.0):
+    """All units see all features equally: off together, or on together.
+
+    The state in which they are on has nearly all the probability, and a unit turns on
+    by itself when more than the fraction ``barrier`` of the features is on: from 0.5
+    on, annealing hardly finds it. Returns the model and its log partition function.
+    """
+    rbm = solver.make_rbm(
+        np.full((n_units, n_features), weight),
+        np.full(n_units, -weight * barrier * n_features),
+        np.full(n_features, bias),
+    )
+    n_on = np.arange(n_features + 1)
+    x = n_on * float(rbm.weights[0, 0]) + float(rbm.hidden[0])
+    logs = np.log(comb(n_features, n_on)) + bias * n_on + n_units * naive.softplus(x)
+    return rbm, naive.log_sum(logs)
 
 
 def random_states(n_rows, n_features, seed=0, dtype=np.float32):

@@ -33,7 +33,7 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
 )
-from skbayesnn.rbm.kernels import bits, signals, units as rbm
+from skbayesnn.rbm.kernels import bits, signals, softplus, units as rbm
 from skbayesnn.rbm.kernels import products as states, uniforms as random
 from skbayesnn.sparse_bayes.kernels import activations, layers as mlp, one_row as row
 from skbayesnn.sparse_bayes.kernels import packed as stream, recursion
@@ -111,7 +111,7 @@ def read_only(array):
 
 def dispatchers():
     modules = (activations, bits, draws, mlp, random, rbm, recursion, row, states)
-    modules += (signals, stream)
+    modules += (signals, softplus, stream)
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in modules
@@ -328,6 +328,7 @@ CALLED = {
         "products.count_on",
         "products.weigh_rows",
         "products.weigh_columns",
+        "softplus.sum_softplus_of_pairs",
     },
 }
 

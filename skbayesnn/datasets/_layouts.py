@@ -1,4 +1,4 @@
-"""Build the Bunch in which a data set is returned: records, or images."""
+"""Build the Bunch in which a data set is returned: records, images, or rows."""
 
 from importlib import resources
 
@@ -94,6 +94,27 @@ def build_image_bunch(splits, *, image_shape, descr, **others):
         **others,
         DESCR=_load_descr(descr),
     )
+
+
+def build_split_bunch(splits, *, descr):
+    """Arrange rows without labels.
+
+    Parameters
+    ----------
+    splits : dict of str to ndarray of shape (n_samples, n_features)
+        Rows of every split. The split ``train`` becomes the data of the data set
+        itself.
+
+    descr : str
+        File name of the description, in the folder ``descr``.
+
+    Returns
+    -------
+    dataset : :class:`~sklearn.utils.Bunch`
+        The keys are those that :func:`fetch_binary_benchmark` documents.
+    """
+    bunches = {name: Bunch(data=data) for name, data in splits.items()}
+    return Bunch(**bunches.pop("train"), **bunches, DESCR=_load_descr(descr))
 
 
 def _build_record(record, names, as_frame):

@@ -44,6 +44,11 @@ ax : matplotlib Axes or array of Axes, default=None
 output : int, default=None
     Number of the output to draw; None draws all outputs.
 """,
+    "image_shape": """
+image_shape : tuple of two int, default=None
+    Height and width of an image, whose pixels are the features, row by row. None: as
+    many features as a square image has.
+""",
     "no_matplotlib": """
 ImportError
     If matplotlib is not installed.

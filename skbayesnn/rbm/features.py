@@ -78,9 +78,7 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         F : ndarray of shape (n_samples,), float64
             -log of the unnormalised probability (3), in nats.
         """
-        rows = self._check_rows(X)
-        rbm = self._inference_rbm()
-        return np.concatenate([solver.free_energy(rbm, V) for V in self._blocks(rows)])
+        return self._free_energies(self._check_rows(X))
 
     def pseudo_likelihood(self, X):
         """Compute the log pseudo-likelihood, over all features.
@@ -103,6 +101,10 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return np.concatenate(
             [solver.pseudo_likelihood(rbm, V) for V in self._blocks(rows)]
         )
+
+    def _free_energies(self, rows):
+        rbm = self._inference_rbm()
+        return np.concatenate([solver.free_energy(rbm, V) for V in self._blocks(rows)])
 
     def _hidden_means(self, X):
         rows = self._check_rows(X)

@@ -70,7 +70,8 @@ TEXTS = {
         """,
     "log_partition_": """
         log_partition_ : float
-            Log partition function in nats, estimated when first asked for.
+            Log partition function in nats, computed when first asked for: exact if
+            there are at most 20 units or features, else an estimate.
         """,
     "n_components_": """
         n_components_ : int

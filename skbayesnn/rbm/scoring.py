@@ -3,13 +3,24 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._random import draw_seed
+from .._random import Stream, derived_seed, draw_seed, generator
 from .._sklearn import one_blas_thread
 from .._validation import check_count
-from .likelihood import annealing, exact
+from .._warnings import warn_caller
+from ..exceptions import MixingWarning
+from .likelihood import adaptation, annealing, estimates, exact
 
 # Enumerate rather than estimate up to so many units of the smaller side.
-_ENUMERATED_UNITS = 14
+_ENUMERATED_UNITS = 20
+# Chains of the estimates that `score` takes.
+_N_CHAINS = 100
+# Fewer rows of data may all lie in a part of the states that hardly counts.
+_MIN_STARTS = 50
+
+_BETTER_MIXING = (
+    "with more Gibbs steps in training, smaller weights (regularisation, fewer "
+    "updates) or fewer units."
+)
 
 
 class ScoringMixin:
@@ -17,27 +28,28 @@ class ScoringMixin:
 
     @property
     def log_partition_(self):
-        """Log partition function in nats, estimated once, when first asked for.
+        """Log partition function in nats, computed once, when first asked for.
 
-        Enumerated if a side has at most 14 units, else annealed importance sampling
-        with the defaults of ``log_partition`` and random numbers that depend on
-        ``random_state`` alone.
+        Enumerated if a side has at most 20 units, else ``log_partition("both")`` with
+        its defaults and random numbers that depend on ``random_state`` alone.
+
+        Warns
+        -----
+        MixingWarning
+            If the forward and the reverse estimate differ; see ``log_partition``.
         """
         check_is_fitted(self)
-        if not self._estimates:
-            rbm = self._training_rbm()
-            few = exact.size(rbm) <= _ENUMERATED_UNITS
-            # a dict set in fit: what a score looks up is no change of the estimator
-            self._estimates["log_partition"] = self.log_partition(
-                "exact" if few else "ais", random_state=self._seed
-            ).log_partition
+        # a dict set in fit: what a score looks up is no change of the estimator
+        if "log_partition" not in self._estimates:
+            self._estimates.update(self._first_estimate())
         return self._estimates["log_partition"]
 
     def log_partition(
         self,
         method="ais",
         *,
-        betas=2000,
+        X=None,
+        betas="auto",
         n_chains=100,
         n_jobs=None,
         random_state=0,
@@ -46,69 +58,99 @@ class ScoringMixin:
 
         Parameters
         ----------
-        method : {"ais", "reverse_ais", "exact"}, default="ais"
+        method : {"ais", "reverse_ais", "both", "exact"}, default="ais"
             Annealed importance sampling [1]_ from independent units with the base
-            rates of the training data; the same from the model back to them, starting
-            at states that a forward run has led to the model; or enumeration of the
-            smaller side, of at most 25 units (the visible side, if units have weights
-            other than 1). The expectation of "ais" lies below the true value, that of
-            "reverse_ais" above it: where they agree, both are reliable.
-        betas : int, "paper" or array-like of shape (n_temperatures,), default=2000
-            Inverse temperatures from 0 to 1: their number, uniformly spaced; "paper",
-            the 14,500 of [1]_ and [2]_; or the values themselves, not decreasing.
+            rates of the training data; the same from the model back to them; both
+            directions, combined by Bennett's acceptance ratio [2]_, which errs less
+            than either; or enumeration of the smaller side, of at most 25 units (the
+            visible side, if units have weights other than 1). The expectation of "ais"
+            lies below the true value, that of "reverse_ais" above it: where they
+            agree, both are reliable.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Rows at which the chains of the reverse run start, best training data. By
+            default they start at states that the forward run has led to the model,
+            and so cannot reveal a mode that the forward run misses. A reverse estimate
+            from ``X`` that is higher than the forward one reveals it; one that is
+            lower shows that the rows are not distributed as the model is.
+        betas : int, "auto", "paper" or array-like of shape (n_temperatures,), \
+default="auto"
+            Inverse temperatures from 0 to 1. With "auto", 201 uniformly spaced ones
+            show where the weights vary; a second run has 801, placed so that they vary
+            equally from one to the next. Runs of two to four times as many follow
+            while the interval of "both" is wider than 1 nat or the directions differ
+            (see Warns), up to 12,801 in each direction and 50,000 in all. An integer
+            is a number of uniformly spaced ones; "paper" stands for the 14,500 of [1]_
+            and [3]_; an array holds the values themselves, not decreasing.
         n_chains : int, default=100
-            Independent chains.
+            Independent chains, at least 2, in each direction.
         n_jobs : int or None, default=None
-            Blocks of 50 chains that run side by side (joblib; threads, unless a
-            backend is chosen by ``joblib.parallel_config``). It does not change the
+            Blocks of at most 128 chains that run side by side (joblib; threads, unless
+            a backend is chosen by ``joblib.parallel_config``). It does not change the
             result.
         random_state : int, RandomState instance or None, default=0
             Source of the chains' random numbers.
 
         Returns
         -------
-        result : LogPartition
+        result : LogPartition or TwoWayLogPartition
             Named tuple of ``log_partition`` (nats), ``interval`` (three standard
-            errors of the mean weight to both sides), ``log_weight_std`` (nats) and
+            errors to both sides), ``log_weight_std`` (nats) and
             ``effective_sample_size`` (chains). If ``log_weight_std`` exceeds 2 or 3,
-            the interval is too narrow: use more temperatures.
+            the interval is too narrow: use more temperatures. With "both", the
+            interval covers the values of both directions as well, the last two are
+            those of the worse direction, and three fields follow: the results
+            ``forward`` and ``reverse``, and ``n_betas``, the number of temperatures.
 
         Raises
         ------
         ValueError
             For an unknown method, fewer than two chains, temperatures that do not
-            rise from 0 to 1, or an enumeration of more than 25 units.
+            rise from 0 to 1, an enumeration of more than 25 units, or ``X`` with a
+            method that has no reverse run.
+
+        Warns
+        -----
+        MixingWarning
+            With "both", if the directions differ by more than 1 nat, or by more than
+            0.1 nats and their intervals do not overlap.
 
         References
         ----------
         .. [1] R. Salakhutdinov, I. Murray, "On the quantitative analysis of deep
            belief networks", ICML, 2008.
-        .. [2] W. Ping, Q. Liu, A. Ihler, "Learning Infinite RBMs with Frank-Wolfe",
+        .. [2] C. H. Bennett, "Efficient estimation of free energy differences from
+           Monte Carlo data", Journal of Computational Physics 22, 1976.
+        .. [3] W. Ping, Q. Liu, A. Ihler, "Learning Infinite RBMs with Frank-Wolfe",
            NIPS, 2016.
         """
         check_is_fitted(self)
-        rbm = self._training_rbm()
+        rows = None if X is None else self._check_rows(X)
+        _check_method(method, rows)
         if method == "exact":
-            return _enumerate(rbm)
-        if method not in ("ais", "reverse_ais"):
-            raise ValueError(
-                f"method must be 'ais', 'reverse_ais' or 'exact'; got {method!r}."
-            )
+            return _enumerate(self._training_rbm())
         betas = _check_betas(betas)
         n_chains = check_count(n_chains, "n_chains", 2)
-        with one_blas_thread():
-            return annealing.ais(
-                rbm,
-                self.base_intercept_,
-                betas,
-                n_chains,
-                draw_seed(random_state),
-                n_jobs,
-                reverse=method == "reverse_ais",
-            )
+        seed = draw_seed(random_state)
+        if method == "ais" and betas is not None:
+            # nothing needs a run back
+            return self._forward(betas, n_chains, seed, n_jobs)
+        pair = self._both_directions(betas, n_chains, seed, n_jobs)
+        if rows is not None:
+            pair = self._reverse_from(rows, pair, seed, n_jobs)
+        result = self._combine(pair)
+        if method == "both":
+            _compare(result, rows is not None)
+        return {"ais": result.forward, "reverse_ais": result.reverse}.get(
+            method, result
+        )
 
     def score_samples(self, X):
         """Compute the log-likelihood of each sample.
+
+        If ``log_partition_`` is an estimate, the first call with at least 50 rows
+        compares it with chains that start at rows of ``X``. The result does not depend
+        on them: they only reveal whether the estimate misses modes in which the rows
+        lie, so that it is too low and all likelihoods are too high.
 
         Parameters
         ----------
@@ -119,8 +161,19 @@ class ScoringMixin:
         -------
         log_likelihood : ndarray of shape (n_samples,), float64
             Log probability of each sample, in nats, with ``log_partition_``.
+
+        Warns
+        -----
+        MixingWarning
+            When ``log_partition_`` is estimated, if its forward and reverse estimates
+            differ by more than 1 nat, or by more than their intervals and 0.1 nats; or
+            if the estimate from chains that start at rows of ``X`` is higher by more
+            than 1 nat. Both are found out once for a fitted model.
         """
-        return -self.free_energy(X) - self.log_partition_
+        rows = self._check_rows(X)
+        log_partition = self.log_partition_
+        self._check_modes(rows)
+        return -self._free_energies(rows) - log_partition
 
     def staged_score_samples(self, X):
         """Yield the log-likelihoods by the first unit, by the first two, and so on.
@@ -155,8 +208,115 @@ class ScoringMixin:
         -------
         score : float
             Mean of ``score_samples(X)``, in nats per sample.
+
+        Warns
+        -----
+        MixingWarning
+            As ``score_samples`` does, if the partition function is uncertain.
         """
         return float(self.score_samples(X).mean())
+
+    def _first_estimate(self):
+        """What `log_partition_` and the check of its modes need."""
+        rbm = self._training_rbm()
+        if exact.size(rbm) <= _ENUMERATED_UNITS:
+            return {"log_partition": _enumerate(rbm).log_partition}
+        seed = draw_seed(self._seed)
+        pair = self._both_directions(None, _N_CHAINS, seed, self.n_jobs)
+        result = self._combine(pair)
+        found = {"log_partition": result.log_partition}
+        # an estimate that is known to be uncertain needs no further check
+        return found if _compare(result) else {**found, "unchecked": pair}
+
+    def _check_modes(self, rows):
+        """Warn if chains that start at data find modes that the estimate misses."""
+        if "unchecked" not in self._estimates or len(rows) < _MIN_STARTS:
+            return
+        pair = self._estimates.pop("unchecked")
+        pair = self._reverse_from(rows, pair, self._seed, self.n_jobs)
+        result, value = self._combine(pair), self.log_partition_
+        if result.log_partition > value + estimates.MAX_DIFFERENCE:
+            warn_caller(
+                f"The log partition function is estimated as {value:.2f} nats, but "
+                "chains that start at rows of X and move back to independent units "
+                f"estimate {_text(result.reverse)}. Either the estimate misses modes "
+                "of the model in which these rows lie, and log-likelihoods are too "
+                "high, or the model gives these rows hardly any probability. Compare "
+                "log_partition('both', X=X), whose interval covers both, or fit a "
+                f"model that mixes better: {_BETTER_MIXING}",
+                MixingWarning,
+            )
+
+    def _forward(self, betas, n_chains, seed, n_jobs):
+        with one_blas_thread():
+            return annealing.ais(
+                self._training_rbm(),
+                self.base_intercept_,
+                betas,
+                n_chains,
+                seed,
+                n_jobs,
+            )
+
+    def _both_directions(self, betas, n_chains, seed, n_jobs):
+        """Runs along given temperatures, or adapted ones."""
+        rbm, base = self._training_rbm(), self.base_intercept_
+        with one_blas_thread():
+            if betas is None:
+                return adaptation.run_adapted(rbm, base, n_chains, seed, n_jobs)
+            path = annealing.make_path(rbm, base, betas)
+            return annealing.run_both(path, n_chains, seed, n_jobs)
+
+    def _reverse_from(self, rows, pair, seed, n_jobs):
+        """The same runs, but with a reverse one that starts at rows of data."""
+        n_chains = len(pair.forward)
+        rng = generator(seed, Stream.REVERSE_STARTS)
+        index = rng.choice(len(rows), n_chains, replace=len(rows) < n_chains)
+        starts = rows.states(index)
+        if starts.dtype != np.uint8:
+            # probabilities
+            starts = (rng.random(starts.shape) < starts).astype(np.uint8)
+        path = annealing.make_path(
+            self._training_rbm(), self.base_intercept_, pair.betas
+        )
+        seed = int(derived_seed(seed, Stream.REVERSE_STARTS))
+        with one_blas_thread():
+            back = annealing.run_back(path, starts, seed, n_jobs)
+        return pair._replace(reverse=back.log_weights)
+
+    def _combine(self, pair):
+        rbm = self._training_rbm()
+        offset = annealing.base_log_partition(rbm, self.base_intercept_)
+        return estimates.combine(pair, offset)
+
+
+def _compare(result, from_rows=False):
+    """Warn if the directions differ; returns whether they do."""
+    if not estimates.differ(result):
+        return False
+    ahead, back = result.forward, result.reverse
+    if from_rows and back.log_partition < ahead.log_partition:
+        advice = "The rows of X are not distributed as the model is."
+    else:
+        advice = (
+            "The chains do not reach all modes of the model in proportion to their "
+            "probabilities, and likelihoods are as uncertain as that. Pass more "
+            "temperatures (betas) to log_partition, or fit a model that mixes better: "
+            + _BETTER_MIXING
+        )
+    warn_caller(
+        "Annealed importance sampling estimates the log partition function as "
+        f"{_text(ahead)} on the way to the model and as {_text(back)} on the way back, "
+        f"with {result.n_betas} temperatures; both together as "
+        f"{result.log_partition:.2f}. {advice}",
+        MixingWarning,
+    )
+    return True
+
+
+def _text(estimate):
+    value = estimate.log_partition
+    return f"{value:.2f} +/- {estimate.interval[1] - value:.2f} nats"
 
 
 def _enumerate(rbm):
@@ -164,15 +324,34 @@ def _enumerate(rbm):
     if size > exact.MAX_UNITS:
         raise ValueError(
             f"method='exact' sums over the states of {size} units, expected at most "
-            f"{exact.MAX_UNITS}. Use method='ais'."
+            f"{exact.MAX_UNITS}. Use method='both'."
         )
-    value = exact.log_partition(rbm)
-    return annealing.LogPartition(value, (value, value), 0.0, np.inf)
+    with one_blas_thread():
+        value = exact.log_partition(rbm)
+    return estimates.LogPartition(value, (value, value), 0.0, np.inf)
+
+
+def _check_method(method, rows):
+    if method not in ("ais", "reverse_ais", "both", "exact"):
+        raise ValueError(
+            f"method must be 'ais', 'reverse_ais', 'both' or 'exact'; got {method!r}."
+        )
+    if rows is not None and method in ("ais", "exact"):
+        raise ValueError(
+            f"X is where a reverse run starts, and method={method!r} has none. Use "
+            "method='both'."
+        )
 
 
 def _check_betas(betas):
+    """The temperatures, or None for "auto"."""
+    if isinstance(betas, str) and betas == "auto":
+        return None
     if isinstance(betas, str) and betas != "paper":
-        raise ValueError(f"betas must be a number, an array or 'paper'; got {betas!r}.")
+        raise ValueError(
+            "betas must be 'auto', 'paper', a number of temperatures or an array; got "
+            f"{betas!r}."
+        )
     if not isinstance(betas, str) and np.ndim(betas) == 0:
         betas = check_count(betas, "betas", 2)
     betas = annealing.make_betas(betas)

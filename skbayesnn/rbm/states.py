@@ -16,6 +16,7 @@ from .kernels.products import (
     weigh_columns,
     weigh_rows,
 )
+from .kernels.softplus import sum_softplus_of_pairs
 from .threads import share_out
 
 # Columns of a transposed product that are there at a time.
@@ -144,3 +145,14 @@ def draw_from(states, values, bias, place):
     drawn = np.empty(x.shape, dtype=np.uint8)
     product(states, values, x, partial(kernels.sample_units, x, bias, *place, drawn))
     return drawn
+
+
+def sum_softplus(low, high, factors):
+    """Sums over units of factors x softplus(input), in float64.
+
+    Their inputs are the sums of a row of ``low`` and a row of ``high``. Returns
+    (len(high), len(low)).
+    """
+    total = np.empty((len(high), len(low)))
+    sum_softplus_of_pairs(low, high, factors, total)
+    return total

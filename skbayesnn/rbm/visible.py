@@ -45,6 +45,10 @@ class BinaryUnits(NamedTuple):
         """Log of the integral of m(v) exp(y v) of each unit, in the type of ``y``."""
         return -log_expit(-y)
 
+    def sum_log_partitions(self, low, high):
+        """Sums over units of the same by y = low_i + high_k, [k, i]; all float64."""
+        return states.sum_softplus(low, high, np.ones(low.shape[1]))
+
     def means(self, y):
         """E[v] by the natural parameters; may overwrite ``y``, any float type."""
         return expit(y, out=y)

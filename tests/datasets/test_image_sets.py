@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from loopback import closed_address, run_server
+from loopback import closed_address
 from scipy.io import loadmat, savemat
 
 from skbayesnn.datasets import _image_sets, fetch_caltech101_silhouettes, fetch_mnist
@@ -178,19 +178,6 @@ def small_mat():
 
 
 @pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with run_server() as server:
-        yield server
-
-
-@pytest.fixture
-def no_home(monkeypatch):
-    monkeypatch.delenv("SKBAYESNN_DATA", raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
-@pytest.fixture
 def small_mnist(monkeypatch, small_idx, no_home):
     """A function: make the small files the right ones, at these addresses."""
 
@@ -225,12 +212,6 @@ def small_silhouettes(monkeypatch, small_mat, no_home):
 
     set_address(closed_address())
     return set_address
-
-
-@pytest.fixture
-def downloader():
-    pytest.importorskip("pooch")
-    pytest.importorskip("tqdm")
 
 
 def put(home, name, content):

@@ -12,17 +12,10 @@ import zipfile
 
 import numpy as np
 import pytest
-from loopback import closed_address, run_server
+from loopback import closed_address
 from scipy.io import savemat
 
 from skbayesnn.datasets import _measured_systems, fetch_cascaded_tanks
-
-
-@pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with run_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +37,8 @@ def zip_member(content, name="CascadedTanksFiles/dataBenchmark.mat"):
 
 
 @pytest.fixture
-def small_tanks(monkeypatch, small_mat):
+def small_tanks(monkeypatch, small_mat, no_home):
     """Make the small file the right one; its address is a closed port."""
-    monkeypatch.delenv("SKBAYESNN_DATA", raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return set_remote(
         monkeypatch,
         sha256=hashlib.sha256(small_mat).hexdigest(),
@@ -56,10 +47,8 @@ def small_tanks(monkeypatch, small_mat):
 
 
 @pytest.fixture
-def served_tanks(monkeypatch, small_tanks, server):
+def served_tanks(monkeypatch, small_tanks, server, downloader):
     """Let the local server be the address of the small file."""
-    pytest.importorskip("pooch")
-    pytest.importorskip("tqdm")
     return set_remote(monkeypatch, urls=(f"{server.address}/tanks",))
 
 

@@ -1,5 +1,6 @@
 """A simulated record, fits of it, and estimators with given attributes."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -74,6 +75,33 @@ class Diverging(RegressorMixin, BaseEstimator):
         y_pred[self.n_predicted :] = np.nan
         warnings.warn("3 rows diverged", DivergenceWarning, stacklevel=2)
         return (y_pred, np.ones(len(X))) if return_std else y_pred
+
+
+def with_history(rbm, **columns):
+    """A copy of a fitted RBM with other columns in its history; None removes one."""
+    changed = copy.copy(rbm)
+    history = {**rbm.history_, **columns}
+    changed.history_ = {k: v for k, v in history.items() if v is not None}
+    return changed
+
+
+def tracked(rbm, **columns):
+    """A copy that counted updates, and estimated likelihoods at each second entry."""
+    n = len(rbm.history_["seconds"])
+    estimates = -20.0 + np.log(np.arange(1.0, n + 1.0))
+    estimates[1::2] = np.nan
+    given = dict(
+        n_updates=50.0 * np.arange(1, n + 1),
+        log_likelihood=estimates,
+        validation_log_likelihood=estimates - 0.5,
+    )
+    return with_history(rbm, **{**given, **columns})
+
+
+def untracked(rbm, **columns):
+    """A copy whose history has none of these columns."""
+    names = ("n_updates", "log_likelihood", "validation_log_likelihood")
+    return with_history(rbm, **{**dict.fromkeys(names), **columns})
 
 
 def legend_texts(panel):

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import digits, small, toy_data, twin
+from rbm_models import trapped_model
+from sklearn.neural_network import BernoulliRBM
 from threadpoolctl import threadpool_limits
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.exceptions import MixingWarning
 
 
 def test_energies_and_likelihoods(fitted):
@@ -29,7 +32,7 @@ def test_energies_and_likelihoods(fitted):
 def test_scores_are_functions_of_the_model(fitted):
     """Order of calls, copies, jobs and the global random state change nothing."""
     # of a partition function that is estimated
-    wide = small(ContrastiveDivergenceRBM, n_components=16, random_state=None)
+    wide = small(ContrastiveDivergenceRBM, n_components=21, random_state=None)
     wide.fit(digits(50))
     for model, X in [(fitted, toy_data(20)), (wide, digits(20))]:
         copies = [pickle.loads(pickle.dumps(model)) for _ in range(4)]
@@ -93,6 +96,126 @@ def test_log_partition_fields_and_methods(of_digits):
         assert of_digits.log_partition(method, **kept) != one
 
 
+def test_both_directions_of_an_estimate(of_digits):
+    expected = of_digits.log_partition("exact").log_partition
+    settings = dict(betas=500, n_chains=60, random_state=1)
+    both = of_digits.log_partition("both", **settings)
+    assert both.forward == of_digits.log_partition("ais", **settings)
+    assert both.reverse == of_digits.log_partition("reverse_ais", **settings)
+    assert both.n_betas == 500
+    assert both.interval[0] < expected < both.interval[1]
+    # the default temperatures, of all methods, are those of both directions
+    settings.pop("betas")
+    adapted = of_digits.log_partition("both", **settings)
+    assert adapted.n_betas == 801
+    assert adapted.interval[0] < expected < adapted.interval[1]
+    assert of_digits.log_partition(**settings) == adapted.forward
+    assert of_digits.log_partition("reverse_ais", **settings) == adapted.reverse
+    assert of_digits.log_partition("both", n_jobs=2, **settings) == adapted
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert of_digits.log_partition("both", **settings) == adapted
+
+
+def test_reverse_runs_from_data(of_digits):
+    """Rows like those of the training are as good a start as chains of the model."""
+    expected = of_digits.log_partition("exact").log_partition
+    settings = dict(n_chains=60, random_state=1)
+    of_rows = of_digits.log_partition("both", X=digits(), **settings)
+    assert of_rows.interval[0] < expected < of_rows.interval[1]
+    without = of_digits.log_partition("both", **settings)
+    assert of_rows.forward == without.forward and of_rows.reverse != without.reverse
+    assert of_digits.log_partition("reverse_ais", X=digits(), **settings) == (
+        of_rows.reverse
+    )
+    # fewer rows than chains, and rows of probabilities
+    of_digits.log_partition("both", X=digits(5), **settings)
+    unsure = pickle.loads(pickle.dumps(of_digits)).set_params(binarize=None)
+    result = unsure.log_partition("both", X=0.1 + 0.8 * digits(), **settings)
+    assert result.interval[0] < expected < result.interval[1]
+
+
+@pytest.mark.parametrize("n_units, n_features", [(20, 64), (30, 20)])
+def test_a_side_of_20_is_enumerated(n_units, n_features):
+    X = digits(50)[:, :n_features]
+    model = small(ContrastiveDivergenceRBM, n_components=n_units, max_iter=1).fit(X)
+    exact = model.log_partition("exact")
+    assert model.log_partition_ == exact.log_partition
+
+
+def test_larger_models_are_estimated_from_both_directions():
+    model = small(ContrastiveDivergenceRBM, n_components=21).fit(digits(50))
+    exact = model.log_partition("exact").log_partition
+    assert model.log_partition_ != exact
+    assert model.log_partition_ == pytest.approx(exact, abs=0.1)
+    # nothing to warn of, with as many rows as it takes to look for other modes
+    model.score(digits(50))
+
+
+def trapped(barrier, weight=0.4):
+    """An estimator of a model with two modes, and its log partition function.
+
+    Its base rates are those of the mode in which all units are off.
+    """
+    rbm, value = trapped_model(barrier, weight=weight)
+    other = BernoulliRBM(len(rbm.weights))
+    other.components_, other.intercept_hidden_, other.intercept_visible_ = rbm[:3]
+    other.n_features_in_ = rbm.weights.shape[1]
+    model = ContrastiveDivergenceRBM.from_bernoulli_rbm(
+        other, rows_with(0.12, 500), random_state=0
+    )
+    return model, value
+
+
+def rows_with(rate, n_rows=60):
+    return np.random.default_rng(0).random((n_rows, 40)) < rate
+
+
+def test_directions_that_differ_warn_once(monkeypatch):
+    model, _ = trapped(0.52, weight=0.8)
+    with pytest.warns(MixingWarning, match="on the way back.*Gibbs") as caught:
+        result = model.log_partition("both", n_chains=20)
+    assert caught[0].filename == __file__
+    # no temperatures were spared
+    assert result.n_betas == 12801
+    assert abs(result.forward.log_partition - result.reverse.log_partition) > 1.0
+    # a single direction has nothing to compare
+    model.log_partition("ais", betas=100, n_chains=20)
+    monkeypatch.setattr("skbayesnn.rbm.scoring._N_CHAINS", 20)
+    X = rows_with(0.97)
+    with pytest.warns(MixingWarning) as caught:
+        score = model.score(X)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert model.score(X) == score
+
+
+def test_rows_reveal_a_mode_that_annealing_misses():
+    model, exact = trapped(0.6)
+    # both directions agree, on 56 nats too little
+    result = model.log_partition("both")
+    assert result.interval[1] - result.interval[0] < 0.2
+    assert result.interval[1] < exact - 50.0
+    few, rows = rows_with(0.97, 49), rows_with(0.97)
+    estimated = model.log_partition_
+    assert model.score(few) > 0.0
+    with pytest.warns(MixingWarning, match="start at rows of X.*too high") as caught:
+        score = model.score(rows)
+    assert [warning.filename for warning in caught] == [__file__]
+    # neither rows nor the warning change the value; it comes once
+    assert model.log_partition_ == estimated and model.score(rows) == score
+    with pytest.warns(MixingWarning, match="on the way back"):
+        told = model.log_partition("both", X=rows)
+    assert told.interval[0] < exact < told.interval[1]
+
+
+def test_rows_where_the_estimate_is_right_warn_of_nothing():
+    model, exact = trapped(0.4)
+    assert model.log_partition_ == pytest.approx(exact, abs=0.3)
+    model.score(rows_with(0.97))
+    # rows of the other mode, which hardly counts
+    model, _ = trapped(0.4)
+    model.score(rows_with(0.12))
+
+
 def test_temperatures(fitted):
     exact = fitted.log_partition("exact").log_partition
     paper = fitted.log_partition("ais", betas="paper", n_chains=4)
@@ -111,12 +234,12 @@ def test_temperatures(fitted):
     [
         (
             dict(method="chib"),
-            r"method must be 'ais', 'reverse_ais' or 'exact'.*'chib'",
+            r"method must be 'ais', 'reverse_ais', 'both' or 'exact'.*'chib'",
         ),
         (dict(method=None), "method must be.*None"),
         (dict(betas=1), "betas must be.*at least 2; got 1"),
         (dict(betas=2.5), "betas must be.*2.5"),
-        (dict(betas="paperback"), "betas must be.*'paper'.*'paperback'"),
+        (dict(betas="paperback"), "betas must be 'auto', 'paper'.*'paperback'"),
         (dict(betas=[0.0, 0.5]), "betas must be.*from 0 to 1"),
         (dict(betas=[0.1, 1.0]), "betas must be.*from 0 to 1"),
         (dict(betas=[0.0, 0.7, 0.6, 1.0]), "betas must be.*rise"),
@@ -126,6 +249,12 @@ def test_temperatures(fitted):
         (dict(n_chains=1), "n_chains must be.*at least 2; got 1"),
         (dict(n_chains=10.0), "n_chains must be an integer.*10.0"),
         (dict(random_state="seed"), "'seed' cannot be used to seed"),
+        (
+            dict(X=digits(5)),
+            "X is where a reverse run starts, and method='ais'.*'both'",
+        ),
+        (dict(X=digits(5), method="exact"), "X is where a reverse run starts"),
+        (dict(X=digits(5)[:, :3], method="both"), "3 features.*64"),
     ],
     ids=str,
 )
@@ -136,7 +265,7 @@ def test_bad_estimates_are_named(of_digits, parameters, message):
 
 def test_enumeration_is_limited():
     wide = ContrastiveDivergenceRBM(26, max_iter=1).fit(digits(50))
-    with pytest.raises(ValueError, match="'exact'.*26 units.*at most 25.*'ais'"):
+    with pytest.raises(ValueError, match="'exact'.*26 units.*at most 25.*'both'"):
         wide.log_partition("exact")
     fractional = small(FrankWolfeRBM, alpha=2.0).fit(digits(50))
     # only the visible side can be summed over

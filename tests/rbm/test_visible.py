@@ -26,6 +26,9 @@ class GaussianUnits(NamedTuple):
     def log_partitions(self, y):
         return 0.5 * (np.square(y) + LOG_2_PI)
 
+    def sum_log_partitions(self, low, high):
+        return self.log_partitions(high[:, None] + low).sum(axis=2)
+
     def means(self, y):
         return y
 

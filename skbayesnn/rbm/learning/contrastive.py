@@ -11,6 +11,12 @@ lambda, the weights see (h - lambda)(v - mu)', and the biases what that leaves.
 The parameters wander around the maximum by an amount that the step size sets. Their
 average over the last part of the steps is nearer to it than the last ones are (Polyak
 and Juditsky, 1992).
+
+Where features are strongly correlated, a step size that is small elsewhere moves whole
+modes of the model by many nats at once, before the chains can tell. ``max_change``
+limits the step size by what a step changes: the standard deviation of the change of the
+log probability over the rows of the batch and the chains, which is the square root of
+twice the Kullback-Leibler divergence between both models, to second order.
 """
 
 from functools import partial
@@ -20,7 +26,14 @@ import numpy as np
 
 from .. import model as solver
 from ..kernels import units as kernels
-from ..model import RBM, Chains, gibbs, hidden_means, is_standard
+from ..model import (
+    RBM,
+    Chains,
+    gibbs,
+    hidden_means,
+    is_standard,
+    unnormalised_log_probability,
+)
 from ..states import (
     blend,
     by_feature,
@@ -38,6 +51,10 @@ MAX_WEIGHT = 1e3
 _MEMORY = 0.99
 # Steps from one look at the parameters to the next, for their average.
 _AVERAGED = 5
+# Steps from one measurement of the change to the next: it takes two more products.
+_MEASURED = 10
+# Largest growth of the limit of the step size from one measurement to the next.
+_MAX_GROWTH = 2.0
 
 
 class Settings(NamedTuple):
@@ -50,6 +67,8 @@ class Settings(NamedTuple):
     centered: bool
     averaging: float
     """fraction of the steps so far over which parameters are averaged; 0 for none"""
+    max_change: float | None = None
+    """limit of the change of the log probability by a step, nats; None for none"""
 
 
 class State(NamedTuple):
@@ -70,6 +89,8 @@ class State(NamedTuple):
     hidden_offset: np.ndarray
     """(n_units,) running mean of the hidden units, float32"""
     step: int
+    largest_rate: float = np.inf
+    """the step size of the largest change that is allowed, as last measured"""
 
 
 class Info(NamedTuple):
@@ -137,10 +158,24 @@ def step(settings, state, batch, learning_rate, seed):
     of_data, of_model = np.float32(1.0 / n_rows), np.float32(1.0 / len(model))
     mean_v = of_data * sum_states(batch) - of_model * sum_states(model)
     error = float(np.dot(mean_v, mean_v)) / len(mean_v)
-    _update(settings, state, learning_rate, (states, means), n_rows, mean_v)
+    rate, largest = min(learning_rate, state.largest_rate), state.largest_rate
+    measured = settings.max_change is not None and state.step % _MEASURED == 1
+    before = unnormalised_log_probability(state.rbm, states) if measured else None
+    _update(settings, state, rate, (states, means), n_rows, mean_v)
+    if measured and rate > 0.0:
+        after = unnormalised_log_probability(state.rbm, states)
+        largest = _largest_rate(settings, rate, float((after - before).std()), largest)
     if state.step % _AVERAGED == 0:
         _average(settings, state, _AVERAGED, state.step)
-    return state._replace(chains=chains, step=state.step + 1), Info(error)
+    state = state._replace(chains=chains, step=state.step + 1, largest_rate=largest)
+    return state, Info(error)
+
+
+def _largest_rate(settings, rate, change, before):
+    """The step size that would have changed the log probability as far as allowed."""
+    largest = rate * settings.max_change / max(change, 1e-12)
+    # a single quiet batch is no reason to leap
+    return min(largest, _MAX_GROWTH * before)
 
 
 def settle(settings, state):

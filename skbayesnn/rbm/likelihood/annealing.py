@@ -9,18 +9,21 @@ to the model, through
 x_i = w_i . v + b_i. The mean of the chains' weights is an unbiased estimate of the
 ratio of both partition functions. The reverse run starts at the model, and estimates
 the inverse ratio, so the error of its logarithm has the opposite sign on average.
+What follows from the weights is in `estimates`, the choice of temperatures in
+`adaptation`.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import logsumexp
 
 from ..._random import Stream, derived_seed, generator
 from ..kernels import units as kernels
 from ..model import RBM, Chains, Clamp, gibbs, is_standard
 from ..states import by_feature, product
+from .estimates import summarise
 
 # Chains of a block, regardless of the number of jobs: products of the same shapes round
 # in the same way, so the number of jobs does not change the result.
@@ -29,6 +32,8 @@ _BLOCK_CHAINS = 128
 PAPER_BETAS = ((500, 0.0, 0.5), (4000, 0.5, 0.9), (10000, 0.9, 1.0))
 # Gibbs steps at the model before a reverse run.
 _REVERSE_BURN_IN = 100
+# Parts of a path, with equal numbers of temperatures, whose work is recorded.
+N_PARTS = 20
 
 
 class Path(NamedTuple):
@@ -44,13 +49,33 @@ class Path(NamedTuple):
     clamp: Clamp | None
 
 
-class LogPartition(NamedTuple):
-    """Estimate of a log partition function, in nats."""
+class Run(NamedTuple):
+    """Chains that went along a path in one direction."""
 
-    log_partition: float
-    interval: tuple
-    log_weight_std: float
-    effective_sample_size: float
+    log_weights: np.ndarray
+    """(n_chains,) float64"""
+    works: np.ndarray
+    """(n_parts, n_chains) growth of the log weights in each part of the path, in its
+    order: at most `N_PARTS` parts with equal numbers of temperatures"""
+    states: np.ndarray
+    """(n_chains, n_features) at the end"""
+    step: int
+    """of the next random numbers"""
+
+
+class Pair(NamedTuple):
+    """Log weights (n_chains,) of runs in both directions along the same path.
+
+    Minus those of the reverse run estimate the same as those of the forward run.
+    """
+
+    betas: np.ndarray
+    """increasing"""
+    forward: np.ndarray
+    reverse: np.ndarray
+    lengths: np.ndarray
+    """(n_parts,) standard deviation of the work of a chain in each part, root mean
+    square of both directions"""
 
 
 def make_betas(betas):
@@ -74,31 +99,71 @@ def base_log_partition(rbm, base):
 
 
 def ais(rbm, base, betas, n_chains, seed, n_jobs=None, reverse=False):
-    """Estimate by ``n_chains`` chains, in blocks that run side by side.
+    """Estimate in one direction; a reverse run needs a forward one to start from.
 
     The caller limits BLAS to one thread: beside other jobs, and for the rounding to be
     the same everywhere.
     """
     path = make_path(rbm, base, betas)
-    forward_seed = derived_seed(seed, Stream.FORWARD_ANNEALING)
-    blocks = _blocks(n_chains)
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads")
-    forward = parallel(
-        delayed(_forward)(path, forward_seed, first, n, reverse) for first, n in blocks
-    )
-    log_weights = np.concatenate([weights for weights, _ in forward])
+    offset = base_log_partition(rbm, base)
+    ahead = run_forward(path, n_chains, seed, n_jobs)
     if not reverse:
-        return summarise(log_weights, base_log_partition(rbm, base), 1.0)
-    states = np.concatenate([states for _, states in forward])
-    states = _resample(log_weights, states, seed)
-    reverse_seed = derived_seed(seed, Stream.REVERSE_ANNEALING)
-    back = path._replace(betas=path.betas[::-1])
-    backward = parallel(
-        delayed(_backward)(back, states[first : first + n], reverse_seed, first)
-        for first, n in blocks
+        return summarise(ahead.log_weights, offset, 1.0)
+    starts = resample(ahead.log_weights, ahead.states, seed)
+    back = run_back(path, starts, seed, n_jobs)
+    return summarise(back.log_weights, offset, -1.0)
+
+
+def run_forward(path, n_chains, seed, n_jobs=None):
+    """Lead chains from independent units to the model, in blocks side by side."""
+    seed = derived_seed(seed, Stream.FORWARD_ANNEALING)
+    return _joined(
+        Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(_forward)(path, seed, first, n) for first, n in _blocks(n_chains)
+        )
     )
-    log_weights = np.concatenate(backward)
-    return summarise(log_weights, base_log_partition(rbm, base), -1.0)
+
+
+def run_back(path, states, seed, n_jobs=None):
+    """Lead chains from ``states`` to independent units, after steps at the model."""
+    seed = derived_seed(seed, Stream.REVERSE_ANNEALING)
+    back = path._replace(betas=path.betas[::-1])
+    return _joined(
+        Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(_reverse)(back, states[first : first + n], seed, first)
+            for first, n in _blocks(len(states))
+        )
+    )
+
+
+def run_both(path, n_chains, seed, n_jobs=None):
+    """A forward run, and one back from states drawn from it by their weights."""
+    ahead = run_forward(path, n_chains, seed, n_jobs)
+    starts = resample(ahead.log_weights, ahead.states, seed)
+    back = run_back(path, starts, seed, n_jobs)
+    variances = ahead.works.var(axis=1) + back.works[::-1].var(axis=1)
+    lengths = np.sqrt(0.5 * variances)
+    return Pair(path.betas, ahead.log_weights, back.log_weights, lengths)
+
+
+def resample(log_weights, states, seed):
+    """Draw states in proportion to their weights (systematic resampling)."""
+    weights = np.exp(log_weights - log_weights.max())
+    n = len(weights)
+    u = (generator(seed, Stream.RESAMPLING).random() + np.arange(n)) / n
+    edges = np.cumsum(weights / weights.sum())
+    edges[-1] = 1.0
+    return states[np.searchsorted(edges, u)]
+
+
+def _joined(runs):
+    """The run of all blocks."""
+    return Run(
+        np.concatenate([run.log_weights for run in runs]),
+        np.concatenate([run.works for run in runs], axis=1),
+        np.concatenate([run.states for run in runs]),
+        runs[0].step,
+    )
 
 
 def make_path(rbm, base, betas, clamp=None):
@@ -114,51 +179,29 @@ def _blocks(n_chains):
     return [(int(part[0]), len(part)) for part in parts]
 
 
-def summarise(log_weights, offset, sign):
-    """Mean of the weights on the log scale, with three standard errors of it.
-
-    The interval is symmetric on the log scale, so it reaches further up than that of
-    the mean itself: the error of heavy-tailed weights is mostly downwards.
-    """
-    n = len(log_weights)
-    log_mean = logsumexp(log_weights) - np.log(n)
-    relative = np.exp(log_weights - log_mean)
-    error = 3.0 * relative.std(ddof=1) / np.sqrt(n) if n > 1 else np.inf
-    value = offset + sign * log_mean
-    return LogPartition(
-        log_partition=float(value),
-        interval=(float(value - error), float(value + error)),
-        log_weight_std=float(log_weights.std(ddof=1)) if n > 1 else np.nan,
-        effective_sample_size=float(relative.sum() ** 2 / np.square(relative).sum()),
-    )
-
-
 def annealed_chains(rbm, base, betas, n_chains, seed, clamp=None):
     """Chains led from independent units to the model; ``clamp`` holds features."""
     path = make_path(rbm, base, betas, clamp)
     seed = derived_seed(seed, Stream.ANNEALED_SAMPLES)
     v, slope = _start(path, n_chains, (seed, 0, 0))
-    _, v, step = _anneal(path, v, slope, (seed, 1, 0))
-    return Chains(v, seed, step, 0)
+    run = _anneal(path, v, slope, (seed, 1, 0))
+    return Chains(run.states, seed, run.step, 0)
 
 
-def _forward(path, seed, first_row, n_chains, keep_states):
+def _forward(path, seed, first_row, n_chains):
     v, slope = _start(path, n_chains, (seed, 0, first_row))
-    log_weights, v, step = _anneal(path, v, slope, (seed, 1, first_row))
-    if not keep_states:
-        return log_weights, None
-    chains, _ = gibbs(path.rbm, Chains(v, np.uint64(seed), step, first_row), 1)
-    return log_weights, chains.states
+    run = _anneal(path, v, slope, (seed, 1, first_row))
+    chains = Chains(run.states, np.uint64(seed), run.step, first_row)
+    chains, _ = gibbs(path.rbm, chains, 1)
+    return run._replace(states=chains.states, step=chains.step)
 
 
-def _backward(path, states, seed, first_row):
-    """Weights of chains that start at the model."""
+def _reverse(path, states, seed, first_row):
+    """A run of chains that start at the model, along the temperatures given."""
     chains = Chains(states, np.uint64(seed), 0, first_row)
     chains, _ = gibbs(path.rbm, chains, _REVERSE_BURN_IN)
     slope = path.rbm.units.slope(chains.states, path.base, path.rbm.visible)
-    place = seed, chains.step, first_row
-    log_weights, _, _ = _anneal(path, chains.states, slope, place)
-    return log_weights
+    return _anneal(path, chains.states, slope, (seed, chains.step, first_row))
 
 
 def _start(path, n_chains, place):
@@ -168,20 +211,24 @@ def _start(path, n_chains, place):
 
 
 def _anneal(path, v, slope, place):
-    """Lead the states ``v`` along the path; returns log weights, states, steps.
+    """Lead the states ``v`` along the path; returns a `Run`.
 
     ``slope`` is that of the log weights by beta, through the visible biases. ``place``
     is (seed, step, row). With features held, the weights mean nothing.
     """
     move = _standard_move if is_standard(path.rbm) else _fractional_move
     seed, step, first_row = place
-    log_weights = np.zeros(len(v))
-    for before, beta in zip(path.betas[:-1], path.betas[1:], strict=True):
+    n_moves = len(path.betas) - 1
+    edges = np.linspace(0, n_moves, min(N_PARTS, n_moves) + 1).astype(int)
+    log_weights, course = np.zeros(len(v)), []
+    for number, (before, beta) in enumerate(pairwise(path.betas)):
+        if number == edges[len(course)]:
+            course.append(log_weights.copy())
         log_weights += (beta - before) * slope
-        place = seed, step, first_row
+        place = seed, step + number, first_row
         v, slope = move(path, v, slope, (before, beta), place, log_weights)
-        step += 1
-    return log_weights, v, step
+    works = np.diff([*course, log_weights], axis=0)
+    return Run(log_weights, works, v, step + n_moves)
 
 
 def _standard_move(path, v, slope, betas, place, log_weights):
@@ -225,13 +272,3 @@ def _draw_visible(path, y, beta, place):
     v, slope = units.draw_annealed(y, path.base, path.rbm.visible, beta, place)
     # the slope of states with values held is not needed
     return (v if path.clamp is None else units.hold(v, path.clamp)), slope
-
-
-def _resample(log_weights, states, seed):
-    """Draw states in proportion to their weights (systematic resampling)."""
-    weights = np.exp(log_weights - log_weights.max())
-    n = len(weights)
-    u = (generator(seed, Stream.RESAMPLING).random() + np.arange(n)) / n
-    edges = np.cumsum(weights / weights.sum())
-    edges[-1] = 1.0
-    return states[np.searchsorted(edges, u)]

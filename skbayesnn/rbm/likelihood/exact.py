@@ -1,32 +1,36 @@
 """The log partition function by enumeration of the states of one side."""
 
 import numpy as np
-from scipy.special import log_expit, logsumexp
+from scipy.special import logsumexp
 
 from ..model import is_standard
+from ..states import sum_softplus
 
 # Units whose states are enumerated.
 MAX_UNITS = 25
-# Units whose states are the rows of one block.
-_BLOCK_UNITS = 12
+# Units of a block: all states of the first ones, whose inputs stay in the cache of a
+# core, with as many states of the others.
+_LOW_UNITS = 9
+_HIGH_UNITS = 6
 
 
 def log_partition(rbm):
     """Sum over all states of the smaller side that can be summed over, in float64.
 
     That is the hidden side only if all units have weight 1, and the visible side only
-    if its states can be enumerated.
+    if its states can be enumerated. The caller limits BLAS to one thread, for the
+    rounding to be the same everywhere.
     """
     weights, hidden, visible, unit_weights = (
         np.asarray(array, dtype=np.float64) for array in rbm[:4]
     )
     if _sums_over_hidden(rbm):
-        ones = np.ones(weights.shape[1])
-        log_factors = rbm.units.log_partitions
-        return _sum_over(hidden, visible, weights, lambda y: log_factors(y) @ ones)
-    return _sum_over(
-        visible, hidden, weights.T, lambda x: -log_expit(-x) @ unit_weights
-    )
+        return _sum_over(hidden, visible, weights, rbm.units.sum_log_partitions)
+
+    def log_factors(low, high):
+        return sum_softplus(low, high, unit_weights)
+
+    return _sum_over(visible, hidden, weights.T, log_factors)
 
 
 def size(rbm):
@@ -36,8 +40,12 @@ def size(rbm):
 
 def all_states(n_units):
     """(2**n_units, n_units), float64."""
-    numbers = np.arange(2**n_units)[:, None]
-    return ((numbers >> np.arange(n_units)) & 1).astype(np.float64)
+    return _states(np.arange(2**n_units), n_units)
+
+
+def _states(numbers, n_units):
+    """States of units by their numbers, the first unit changing fastest."""
+    return ((numbers[:, None] >> np.arange(n_units)) & 1).astype(np.float64)
 
 
 def _sums_over_hidden(rbm):
@@ -52,20 +60,24 @@ def _sums_over_hidden(rbm):
     return True
 
 
-def _sum_over(outer, inner, matrix, log_factor):
+def _sum_over(outer, inner, matrix, log_factors):
     """Log of the sum over the states of one side of its factor and the other side's.
 
-    ``outer`` are the biases of the enumerated side, ``inner`` those of the other,
-    whose log factor is a function of its inputs.
+    ``outer`` are the biases of the enumerated side, ``inner`` those of the other, whose
+    log factors are a function of its inputs: of the parts of them that come from the
+    first units, and from the others.
     """
-    n_low = min(len(outer), _BLOCK_UNITS)
+    n_low = min(len(outer), _LOW_UNITS)
     low = all_states(n_low)
     low_inputs = low @ matrix[:n_low] + inner
     low_energy = low @ outer[:n_low]
+    n_high = len(outer) - n_low
     parts = []
-    for number in range(2 ** (len(outer) - n_low)):
-        high = (number >> np.arange(len(outer) - n_low)) & 1
-        x = low_inputs + high @ matrix[n_low:]
-        total = log_factor(x) + low_energy + high @ outer[n_low:]
+    for first in range(0, 2**n_high, 2**_HIGH_UNITS):
+        last = min(first + 2**_HIGH_UNITS, 2**n_high)
+        high = _states(np.arange(first, last), n_high)
+        total = log_factors(low_inputs, high @ matrix[n_low:])
+        total += low_energy
+        total += (high @ outer[n_low:])[:, None]
         parts.append(logsumexp(total))
     return float(logsumexp(parts))

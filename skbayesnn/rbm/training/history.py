@@ -62,3 +62,9 @@ def print_step(history, number, n_before, n_components):
         f"gain {last['gain']:.3g}, norm {last['norm']:.3g}, "
         f"{format_duration(left)} left"
     )
+
+
+def print_round(stage, record):
+    """Print an entry of an adaptive training."""
+    text = ", ".join(f"{name} {value:.4g}" for name, value in record.items())
+    print(f"{stage}: {text}")

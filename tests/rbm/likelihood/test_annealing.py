@@ -18,7 +18,7 @@ from rbm_models import (
 from scipy.special import ndtri
 
 from skbayesnn.rbm import model as solver
-from skbayesnn.rbm.likelihood import annealing
+from skbayesnn.rbm.likelihood import annealing, estimates
 
 
 def test_temperatures_of_the_paper():
@@ -89,7 +89,7 @@ def test_weights_of_ais_are_unbiased(fractional):
     exact = naive.rbm_log_partition(model)
     betas = annealing.make_betas(5)
     path = annealing.make_path(rbm, base, betas)
-    log_weights, states = annealing._forward(path, np.uint64(3), 0, 20000, True)
+    log_weights, _, states, _ = annealing._forward(path, np.uint64(3), 0, 20000)
     assert states.dtype == np.uint8
     ratio = np.exp(log_weights + annealing.base_log_partition(rbm, base) - exact)
     check_mean(ratio, 1.0)
@@ -106,7 +106,7 @@ def test_reverse_weights_of_ais_are_unbiased(fractional):
     base = np.array([0.5, -0.5, 0.0, 1.0], dtype=np.float32)
     states = exact_draws(model, 20000, dtype=np.uint8)
     path = annealing.make_path(rbm, base, annealing.make_betas(5)[::-1])
-    log_weights = annealing._backward(path, states, np.uint64(3), 0)
+    log_weights = annealing._reverse(path, states, np.uint64(3), 0).log_weights
     exact = naive.rbm_log_partition(model)
     offset = annealing.base_log_partition(rbm, base)
     check_mean(np.exp(log_weights + exact - offset), 1.0)
@@ -130,14 +130,15 @@ def test_splits_of_the_chains_change_nothing(fractional):
     path = annealing.make_path(rbm, np.zeros(7), annealing.make_betas(20))
 
     def run(first, n):
-        return annealing._forward(path, np.uint64(2), first, n, True)
+        return annealing._forward(path, np.uint64(2), first, n)
 
-    weights, states = run(0, 60)
-    parts = [run(0, 10), run(10, 37), run(47, 13)]
-    assert_array_equal(np.concatenate([part[1] for part in parts]), states)
+    whole = run(0, 60)
+    joined = annealing._joined([run(0, 10), run(10, 37), run(47, 13)])
+    assert_array_equal(joined.states, whole.states)
     # products of another shape may round differently
-    together = np.concatenate([part[0] for part in parts])
-    assert_allclose(together, weights, atol=1e-4)
+    assert_allclose(joined.log_weights, whole.log_weights, atol=1e-4)
+    assert_allclose(joined.works, whole.works, atol=1e-4)
+    assert joined.step == whole.step
 
 
 @pytest.mark.parametrize("n_chains", [1, 2, 3, 127, 128, 129, 256, 257, 1000])
@@ -178,7 +179,7 @@ def test_one_step_from_the_base():
     rbm, model = random_model(3, 4, 2)
     base = np.float32([0.5, -1.0, 0.0, 2.0])
     V = naive.all_states(4)
-    log_weights, _, _ = annealing._anneal(
+    log_weights, works, _, step = annealing._anneal(
         annealing.make_path(rbm, base, [0.0, 1.0]),
         V.astype(np.uint8),
         V @ (rbm.visible - base),
@@ -186,19 +187,41 @@ def test_one_step_from_the_base():
     )
     expected = naive.rbm_log_probability(model, V) - V @ base - 3 * np.log(2.0)
     assert_allclose(log_weights, expected, atol=1e-5)
+    assert_array_equal(works, log_weights[None])
+    assert step == 1
 
 
-def test_summary():
-    log_weights = np.log([1.0, 2.0, 3.0, 6.0])
-    result = annealing.summarise(log_weights, 10.0, 1.0)
-    assert_allclose(result.log_partition, 10.0 + np.log(3.0))
-    error = 3.0 * np.std([1, 2, 3, 6], ddof=1) / 2.0 / 3.0
-    assert_allclose(result.interval, result.log_partition + np.array([-error, error]))
-    assert_allclose(result.log_weight_std, np.std(log_weights, ddof=1))
-    assert_allclose(result.effective_sample_size, 12.0**2 / (1 + 4 + 9 + 36))
-    other = annealing.summarise(log_weights + 800.0, 10.0, -1.0)
-    assert_allclose(other.log_partition, 10.0 - 800.0 - np.log(3.0))
-    assert_allclose(other.effective_sample_size, result.effective_sample_size)
+def test_works_of_the_parts():
+    """Each part has its own; together they are the log weights."""
+    rbm, _ = random_model(5, 7)
+    betas = annealing.make_betas(61)
+    path = annealing.make_path(rbm, np.zeros(7), betas)
+    run = annealing.run_forward(path, 30, 0)
+    assert run.works.shape == (annealing.N_PARTS, 30)
+    assert_allclose(run.works.sum(axis=0), run.log_weights, atol=1e-9)
+    # the first 3 of 60 steps are those of a shorter run
+    start = path._replace(betas=betas[:4])
+    assert_allclose(annealing.run_forward(start, 30, 0).log_weights, run.works[0])
+
+
+def test_both_directions_are_those_of_single_runs():
+    rbm, _ = random_model(5, 7)
+    base, betas = np.zeros(7), annealing.make_betas(41)
+    path = annealing.make_path(rbm, base, betas)
+    pair = annealing.run_both(path, 30, 7)
+    offset = annealing.base_log_partition(rbm, base)
+    for reverse, weights in enumerate([pair.forward, pair.reverse]):
+        single = annealing.ais(rbm, base, betas, 30, 7, reverse=bool(reverse))
+        assert estimates.summarise(weights, offset, 1.0 - 2.0 * reverse) == single
+    assert_array_equal(pair.betas, betas)
+    starts = annealing.resample(*annealing.run_forward(path, 30, 7)[::2], 7)
+    ahead = annealing.run_forward(path, 30, 7).works
+    back = annealing.run_back(path, starts, 7).works
+    expected = [
+        np.sqrt((np.var(a) + np.var(b)) / 2.0)
+        for a, b in zip(ahead, back[::-1], strict=True)
+    ]
+    assert_allclose(pair.lengths, expected)
 
 
 def test_resampling_is_in_proportion_to_weights():
@@ -207,7 +230,7 @@ def test_resampling_is_in_proportion_to_weights():
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights) + 1000.0
     drawn = np.stack(
-        [annealing._resample(log_weights, states, seed)[:, 0] for seed in range(400)]
+        [annealing.resample(log_weights, states, seed)[:, 0] for seed in range(400)]
     )
     for state, weight in enumerate(weights):
         counts = (drawn == state).sum(axis=1)

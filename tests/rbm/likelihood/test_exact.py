@@ -19,6 +19,37 @@ def test_exact_log_partition(n_units, n_features, fractional):
     assert exact.size(rbm) == side
 
 
+@pytest.mark.parametrize(
+    "n_units, n_features, fractional",
+    [(15, 16, False), (16, 15, False), (3, 15, True), (20, 21, False)],
+)
+def test_exact_log_partition_of_many_states(n_units, n_features, fractional):
+    """Summed over the other side, or, where that takes too long, without blocks."""
+    rbm, model = random_model(n_units, n_features, 1, 2.0, fractional)
+    W, hidden, visible, c = model
+    if n_units == 20:
+        # pairs of units that see features of their own: a product of small sums
+        parts = []
+        W = np.zeros_like(W)
+        for i in range(0, 20, 2):
+            W[i : i + 2, i : i + 2] = model[0][i : i + 2, i : i + 2]
+            pair = slice(i, i + 2)
+            small = (W[pair, pair], hidden[pair], visible[pair], c[pair])
+            parts.append(naive.rbm_log_partition(small))
+        rbm = rbm._replace(weights=np.float32(W))
+        expected = sum(parts) + naive.softplus(visible[20])
+    elif fractional:
+        expected = naive.rbm_log_partition(model)
+    else:
+        larger = naive.all_states(max(n_units, n_features))
+        if n_units < n_features:
+            logs = larger @ visible + naive.softplus(larger @ W.T + hidden).sum(axis=1)
+        else:
+            logs = larger @ hidden + naive.softplus(larger @ W + visible).sum(axis=1)
+        expected = naive.log_sum(logs)
+    assert_allclose(exact.log_partition(rbm), expected, rtol=1e-12)
+
+
 def test_references_agree_with_the_joint_distribution():
     _, model = random_model(3, 4)
     V, H = naive.all_states(4), naive.all_states(3)

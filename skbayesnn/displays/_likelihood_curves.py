@@ -1,0 +1,65 @@
+"""Log-likelihoods that an RBM tracked during its fit, and their curves."""
+
+import numpy as np
+
+from ._figure import BLUE, ORANGE
+
+# Label and style of each column of ``history_``. Validation is dashed and drawn over
+# training: where both agree, both are seen.
+LIKELIHOODS = {
+    "log_likelihood": ("training", {"color": BLUE, "linewidth": 1.8}),
+    "validation_log_likelihood": (
+        "validation",
+        {"color": ORANGE, "linewidth": 1.8, "linestyle": (0, (4, 2)), "zorder": 3},
+    ),
+}
+# Up to so many points of a curve, each one is marked.
+MANY_POINTS = 40
+
+
+def is_rbm(model):
+    """Whether a model is an RBM with a history of its fit."""
+    return hasattr(model, "intercept_hidden_") and hasattr(model, "history_")
+
+
+def tracked_likelihoods(rbm):
+    """The log-likelihoods in the history of an RBM: columns with any estimate.
+
+    Raises a ValueError that says how to get them if there is none.
+    """
+    columns = {
+        name: np.asarray(rbm.history_[name], dtype=np.float64)
+        for name in LIKELIHOODS
+        if name in rbm.history_
+    }
+    tracked = {name: y for name, y in columns.items() if np.isfinite(y).any()}
+    if not tracked:
+        raise ValueError(
+            f"{type(rbm).__name__} has not tracked its likelihood: history_ has no "
+            "estimate of log_likelihood or validation_log_likelihood. Fit it with "
+            "validation data, fit(X, X_val=...), or with early_stopping=True."
+        )
+    return tracked
+
+
+def draw_likelihoods(axes, x, curves):
+    """Draw the estimates at the entries that have one, joined by lines.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+        Where to draw.
+
+    x : ndarray of shape (n_entries,)
+        Horizontal positions.
+
+    curves : dict of str to ndarray of shape (n_entries,)
+        Columns of ``history_``, NaN where there is no estimate.
+    """
+    for name, values in curves.items():
+        label, style = LIKELIHOODS[name]
+        known = np.isfinite(values) & np.isfinite(x)
+        marker = "o" if known.sum() <= MANY_POINTS else None
+        axes.plot(
+            x[known], values[known], label=label, marker=marker, markersize=4, **style
+        )

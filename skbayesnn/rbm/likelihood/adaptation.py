@@ -1,0 +1,79 @@
+"""Temperatures of annealed importance sampling that suit a model.
+
+A first, short run in both directions finds out where the work of the chains varies, and
+the temperatures of the next run are placed so that it varies equally in all parts of
+the path (the thermodynamic length of Crooks, 2007, is divided into equal parts). While
+the estimate is poor, the number of temperatures is multiplied. No run that is weighted
+has placed its own temperatures: its weights stay unbiased.
+"""
+
+import numpy as np
+
+from ..._random import Stream, derived_seed
+from .annealing import N_PARTS, make_path, run_both
+from .estimates import combine, differ
+
+# Steps, in each direction, of the run that only places the temperatures and of the
+# next: together they cost as much as 2,000 temperatures in one direction.
+_FIRST, _SECOND = 200, 800
+# Of the last run, if none before is good enough. All runs together have at most 50,000.
+_LAST = 12800
+# By what the number of temperatures is multiplied from run to run.
+_LEAST_FACTOR, _LARGEST_FACTOR = 2.0, 4.0
+# Fraction of the temperatures that are uniformly spaced, so that none is far from the
+# next one where the first run saw no variation.
+_UNIFORM = 0.2
+# An interval that reaches so far to both sides, in nats, needs no more temperatures.
+_HALF_WIDTH = 0.5
+
+
+def run_adapted(rbm, base, n_chains, seed, n_jobs=None):
+    """Run in both directions along adapted temperatures, until it is enough.
+
+    Returns the last `Pair`. The caller limits BLAS to one thread.
+    """
+    n_steps, betas = _SECOND, np.linspace(0.0, 1.0, _FIRST + 1)
+    pair = _run(rbm, base, betas, n_chains, seed, n_jobs)
+    while True:
+        betas = respace(pair.betas, pair.lengths, n_steps)
+        pair = _run(rbm, base, betas, n_chains, seed, n_jobs)
+        result = combine(pair, 0.0)
+        if n_steps == _LAST or _is_enough(result):
+            return pair
+        n_steps = _more(n_steps, result)
+
+
+def respace(betas, lengths, n_steps):
+    """Temperatures of ``n_steps`` steps, equidistant by the lengths of the parts."""
+    edges = betas[np.linspace(0, len(betas) - 1, len(lengths) + 1).astype(int)]
+    total = lengths.sum()
+    uniform = np.diff(edges)
+    lengths = lengths / total if total > 0.0 else uniform
+    distance = np.cumsum((1.0 - _UNIFORM) * lengths + _UNIFORM * uniform)
+    positions = np.linspace(0.0, distance[-1], n_steps + 1)
+    betas = np.interp(positions, np.append(0.0, distance), edges)
+    betas[-1] = 1.0
+    return betas
+
+
+def _run(rbm, base, betas, n_chains, seed, n_jobs):
+    # each number of steps has random numbers of its own
+    seed = int(derived_seed(seed, Stream.ANNEALING_ROUND, len(betas)))
+    return run_both(make_path(rbm, base, betas), n_chains, seed, n_jobs)
+
+
+def _is_enough(result):
+    """Whether more temperatures would bring little."""
+    return _half_width(result) <= _HALF_WIDTH and not differ(result)
+
+
+def _more(n_steps, result):
+    """Steps that probably are enough: errors fall as the root of their number."""
+    factor = 1.5 * (_half_width(result) / _HALF_WIDTH) ** 2
+    factor = np.clip(factor, _LEAST_FACTOR, _LARGEST_FACTOR)
+    # whole parts, of as many steps each
+    return min(_LAST, N_PARTS * int(np.ceil(factor * n_steps / N_PARTS)))
+
+
+def _half_width(result):
+    return 0.5 * (result.interval[1] - result.interval[0])

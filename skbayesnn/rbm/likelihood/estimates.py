@@ -1,0 +1,123 @@
+"""Estimates of a log partition function from the weights of annealed chains.
+
+The mean weight of forward chains, that of reverse chains, and both combined by
+Bennett's acceptance ratio: the value C at which
+
+    sum_i 1 / (1 + exp(C - a_i)) = sum_i 1 / (1 + exp(b_i - C)),
+
+with a_i the log weights of the forward chains and b_i minus those of as many reverse
+chains. Of all combinations of both it varies least (Bennett, 1976; Shirts et al., 2003,
+for chains out of equilibrium), and the errors of both directions cancel to a large
+part.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_expit, logsumexp
+
+# Directions that differ by more are never reliable, in nats, ...
+MAX_DIFFERENCE = 1.0
+# ... and by less are, however short their bars: no likelihood needs to be that precise.
+MIN_DIFFERENCE = 0.1
+
+
+class LogPartition(NamedTuple):
+    """Estimate of a log partition function, in nats."""
+
+    log_partition: float
+    interval: tuple
+    log_weight_std: float
+    effective_sample_size: float
+
+
+class TwoWayLogPartition(NamedTuple):
+    """Estimate of a log partition function from both directions, in nats."""
+
+    log_partition: float
+    interval: tuple
+    log_weight_std: float
+    effective_sample_size: float
+    forward: LogPartition
+    reverse: LogPartition
+    n_betas: int
+
+
+def summarise(log_weights, offset, sign):
+    """Mean of the weights on the log scale, with three standard errors of it.
+
+    The interval is symmetric on the log scale, so it reaches further up than that of
+    the mean itself: the error of heavy-tailed weights is mostly downwards.
+    """
+    n = len(log_weights)
+    log_mean = logsumexp(log_weights) - np.log(n)
+    relative = np.exp(log_weights - log_mean)
+    error = 3.0 * relative.std(ddof=1) / np.sqrt(n) if n > 1 else np.inf
+    value = offset + sign * log_mean
+    return LogPartition(
+        log_partition=float(value),
+        interval=(float(value - error), float(value + error)),
+        log_weight_std=float(log_weights.std(ddof=1)) if n > 1 else np.nan,
+        effective_sample_size=float(relative.sum() ** 2 / np.square(relative).sum()),
+    )
+
+
+def combine(pair, offset):
+    """Both directions, by the log weights of as many chains in each.
+
+    The interval covers three standard errors of the combined value, and the values of
+    both directions.
+    """
+    ahead = summarise(pair.forward, offset, 1.0)
+    back = summarise(pair.reverse, offset, -1.0)
+    ratio, error = acceptance_ratio(pair.forward, pair.reverse)
+    value = offset + ratio
+    ends = (value - 3.0 * error, value + 3.0 * error)
+    ends = (*ends, ahead.log_partition, back.log_partition)
+    return TwoWayLogPartition(
+        log_partition=float(value),
+        interval=(float(min(ends)), float(max(ends))),
+        log_weight_std=max(ahead.log_weight_std, back.log_weight_std),
+        effective_sample_size=min(
+            ahead.effective_sample_size, back.effective_sample_size
+        ),
+        forward=ahead,
+        reverse=back,
+        n_betas=len(pair.betas),
+    )
+
+
+def differ(result):
+    """Whether the directions differ by more than a nat, or by more than their bars."""
+    ahead, back = result.forward, result.reverse
+    difference = abs(ahead.log_partition - back.log_partition)
+    apart = ahead.interval[1] < back.interval[0] or back.interval[1] < ahead.interval[0]
+    return difference > MAX_DIFFERENCE or (apart and difference > MIN_DIFFERENCE)
+
+
+def acceptance_ratio(forward, reverse):
+    """Bennett's combination of the log weights, and its standard error.
+
+    The errors of both sums are added rather than their squares: the reverse chains
+    start where the forward chains have arrived, so they are not independent.
+    """
+
+    def excess(ratio):
+        return _log_mean(forward - ratio) - _log_mean(reverse + ratio)
+
+    # falls from a positive to a negative value
+    values = np.concatenate([forward, -reverse])
+    ratio = brentq(excess, values.min() - 1.0, values.max() + 1.0, xtol=1e-9)
+    return ratio, _relative_error(forward - ratio) + _relative_error(reverse + ratio)
+
+
+def _log_mean(x):
+    """Of 1 / (1 + exp(-x))."""
+    return logsumexp(log_expit(x)) - np.log(len(x))
+
+
+def _relative_error(x):
+    """Standard error of the mean of 1 / (1 + exp(-x)), relative to it."""
+    terms = np.exp(log_expit(x) - _log_mean(x))
+    return terms.std(ddof=1) / np.sqrt(len(x))

@@ -1,0 +1,321 @@
+"""Training that measures what it does: step size, Gibbs steps, decay and its end.
+
+Training goes in rounds of updates, each a quarter longer than what was done before.
+After each, the log-likelihoods of training and validation rows are estimated, and
+decide what follows:
+
+- the validation rows gained: training continues;
+- they lost in two rounds, and the training rows as well: the chains no longer follow
+  the model. Training returns to the best model, with half of the step size and twice as
+  many Gibbs steps;
+- they lost while the training rows gained: the model overfits. Training returns to the
+  best model, with a larger weight decay;
+- a doubling of the updates gained next to nothing, or a change did not help: the
+  training ends at the best model, from which the step size falls to zero.
+
+The path to the best model is kept: the same updates can be run on other rows.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._persistence import Progress
+from ..._random import Stream, derived_seed, generator
+from ..learning import contrastive
+from . import tracking
+from .gap import monitored_rows
+from .history import append_record, print_round
+from .job import computing, resume
+from .outcome import Training
+
+# Training rows whose log-likelihood is compared with that of the validation rows.
+_MAX_MONITORED = 5000
+# Updates of the first round, and growth of their number from round to round.
+_FIRST_ROUND = 64
+_GROWTH = 0.25
+# Rounds without a gain after which training returns to the best model.
+_PATIENCE = 2
+# Fraction of the whole gain so far that a doubling of the updates has to add.
+_LEAST_GAIN = 0.002
+# Changes of plan before training ends in any case.
+_MAX_CHANGES = 6
+_MAX_GIBBS_STEPS = 32
+# Factors of a change of plan; the first weight decay is that of a prior with as many
+# pseudo-rows.
+_RATE_FACTOR, _GIBBS_FACTOR, _DECAY_FACTOR = 0.5, 2, 3.0
+_FIRST_DECAY_ROWS = 2.0
+# Updates of the cool-down, as a fraction of those before.
+_COOL_DOWN = 0.3
+
+
+class Settings(NamedTuple):
+    """What stays the same over all rounds."""
+
+    update: contrastive.Settings
+    """its Gibbs steps and weight decay are those of the start"""
+    learning_rate: float
+    batch_size: int
+    max_updates: int
+    adapts_gibbs: bool
+    adapts_decay: bool
+    n_jobs: int | None
+    limit_blas: bool
+    verbose: bool
+
+
+class Plan(NamedTuple):
+    """What the next round does."""
+
+    rate: float
+    n_gibbs_steps: int
+    weight_decay: float
+    n_updates: int
+    cools: bool = False
+    """whether the step size falls to zero; the last round"""
+    n_failed: int = 0
+    """rounds since the last gain"""
+    n_changes: int = 0
+    score_at_change: float = -np.inf
+    """best validation log-likelihood when the plan was changed"""
+    n_temperatures: int = 200
+
+
+class Point(NamedTuple):
+    """A place on the path of a training."""
+
+    state: contrastive.State
+    path: np.ndarray
+    """(n_rounds, 6): updates, first and last step size, Gibbs steps, weight decay of
+    each round that led here, and the validation log-likelihood after it"""
+    log_likelihood: float
+    validation: float
+
+    @property
+    def n_updates(self):
+        """Updates that led here."""
+        return int(self.path[:, 0].sum())
+
+
+class Adapting(NamedTuple):
+    """State of a training between two rounds."""
+
+    current: Point
+    best: Point
+    plan: Plan
+    first_score: float
+    """validation log-likelihood of the start"""
+
+
+class Outcome(NamedTuple):
+    """The end of a training."""
+
+    training: Training
+    best: Point
+    mixes: bool
+    """whether no change was made for the sake of the chains"""
+
+
+def train(settings, job, start, stage, task):
+    """Train until the validation rows gain no more.
+
+    Parameters
+    ----------
+    settings : Settings
+    job : Job
+        With validation rows.
+    start : Start
+        Its state is left as it is.
+    stage : str
+        Name of the training in the checkpoint.
+    task : callback context
+        The task of which the rounds are parts.
+
+    Returns
+    -------
+    outcome : Outcome
+    """
+    monitored = monitored_rows(job.train, job.seed, _MAX_MONITORED)
+    base = base_of(job.train)
+    first = start._replace(
+        make_state=lambda: _begin(settings, job, start, monitored, base)
+    )
+    progress = resume(job, stage, first)
+    adapting, history, n_iter = progress[:3]
+    began, done = time.perf_counter() - progress.seconds, progress.done
+    stopped = False
+    while not done:
+        round_task = job.callbacks.begin(task.subcontext("round"))
+        adapting, record = run_round(settings, job, adapting, monitored, base, n_iter)
+        adapting, done = decide(settings, len(job.train), adapting)
+        record["seconds"] = time.perf_counter() - began
+        history, n_iter = append_record(history, record), n_iter + 1
+        if settings.verbose:
+            print_round(stage, record)
+        rbm = contrastive.model(settings.update, adapting.best.state)
+        stopped = job.callbacks.end(round_task, rbm)
+        done = done or stopped
+        progress = Progress(adapting, history, n_iter, record["seconds"], done)
+        job.checkpoint.save(stage, progress)
+    training = Training(adapting.best.state, history, n_iter, stopped=stopped)
+    mixes = adapting.plan.n_gibbs_steps == settings.update.n_gibbs_steps
+    return Outcome(training, adapting.best, mixes)
+
+
+def base_of(rows):
+    """Biases of independent units, from which annealing starts."""
+    return rows.units.natural_parameters(rows.mean(), len(rows))
+
+
+def _begin(settings, job, start, monitored, base):
+    """The state before the first round: the start counts as a model, too."""
+    state = contrastive.copy(start.make_state())
+    with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
+        tracked = tracking.track(
+            contrastive.model(settings.update, state), base, job, monitored, 0
+        )
+    path = np.zeros((0, 6))
+    point = Point(state, path, tracked.log_likelihood, tracked.validation)
+    update = settings.update
+    plan = Plan(
+        settings.learning_rate,
+        update.n_gibbs_steps,
+        update.weight_decay,
+        min(_FIRST_ROUND, settings.max_updates),
+    )
+    return Adapting(point, point, plan, tracked.validation)
+
+
+def run_round(settings, job, adapting, monitored, base, number):
+    """Run the updates of the plan, and estimate the log-likelihoods.
+
+    Returns the new `Adapting`, with the same plan, and an entry for the history.
+    """
+    plan, before = adapting.plan, adapting.current
+    last_rate = 0.0 if plan.cools else plan.rate
+    segment = (
+        plan.n_updates, plan.rate, last_rate, plan.n_gibbs_steps, plan.weight_decay
+    )  # fmt: skip
+    state = contrastive.copy(before.state)
+    with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
+        state, error = run_segment(settings, job, state, segment, before.n_updates)
+        tracked = tracking.track(
+            contrastive.model(settings.update, state), base, job, monitored,
+            number + 1, plan.n_temperatures, settings.n_jobs,
+        )  # fmt: skip
+    path = np.vstack([before.path, [*segment, tracked.validation]])
+    point = Point(state, path, tracked.log_likelihood, tracked.validation)
+    record = {
+        "n_updates": point.n_updates,
+        "learning_rate": min(plan.rate, state.largest_rate),
+        "n_gibbs_steps": plan.n_gibbs_steps,
+        "weight_decay": plan.weight_decay,
+        "mean_error": error,
+        "log_likelihood": tracked.log_likelihood,
+        "validation_log_likelihood": tracked.validation,
+        "log_partition_error": tracked.error,
+    }
+    plan = plan._replace(n_temperatures=tracked.n_temperatures)
+    return adapting._replace(current=point, plan=plan), record
+
+
+def run_segment(settings, job, state, segment, n_before):
+    """Run some updates; returns the new state and the mean error of the batches."""
+    n_updates, first_rate, last_rate, n_gibbs_steps, weight_decay = segment
+    n_updates, error = int(n_updates), 0.0
+    update = settings.update._replace(
+        n_gibbs_steps=int(n_gibbs_steps), weight_decay=float(weight_decay)
+    )
+    seed = derived_seed(job.seed, Stream.EPOCH_CHAINS)
+    batches = batches_from(job, settings.batch_size, n_before)
+    for k in range(n_updates):
+        rate = first_rate + (last_rate - first_rate) * k / n_updates
+        batch = job.train.states(next(batches))
+        state, info = contrastive.step(update, state, batch, rate, seed)
+        error += info.mean_error / n_updates
+    contrastive.settle(update, state)
+    contrastive.check(state)
+    return state, error
+
+
+def batches_from(job, batch_size, n_before):
+    """Indices of the rows of all batches after the first ones, epoch after epoch."""
+    n_rows = len(job.train)
+    n_batches = -(-n_rows // batch_size)
+    epoch, first = divmod(n_before, n_batches)
+    while True:
+        order = generator(job.seed, Stream.EPOCH_ORDER, epoch).permutation(n_rows)
+        yield from np.array_split(order, n_batches)[first:]
+        epoch, first = epoch + 1, 0
+
+
+def decide(settings, n_rows, adapting):
+    """What follows a round: the new `Adapting`, and whether the training is over."""
+    current, best, plan = adapting.current, adapting.best, adapting.plan
+    gained = current.validation > best.validation
+    if gained:
+        best = current
+    adapting = adapting._replace(best=best)
+    if plan.cools:
+        return adapting, True
+    n_failed = 0 if gained else plan.n_failed + 1
+    plan = plan._replace(n_failed=n_failed)
+    ends = current.n_updates >= settings.max_updates
+    if n_failed >= _PATIENCE:
+        changed = _change(settings, n_rows, plan, current, best)
+        helped = best.validation > plan.score_at_change
+        ends = ends or changed is None or not helped or plan.n_changes >= _MAX_CHANGES
+        if not ends:
+            changed = changed._replace(
+                n_failed=0,
+                n_changes=plan.n_changes + 1,
+                score_at_change=best.validation,
+                n_updates=_next_round(settings, best),
+            )
+            return adapting._replace(current=best, plan=changed), False
+    if ends or (gained and _has_converged(adapting)):
+        n_last = max(_FIRST_ROUND, int(_COOL_DOWN * best.n_updates))
+        plan = plan._replace(cools=True, n_updates=n_last)
+        return adapting._replace(current=best, plan=plan), False
+    plan = plan._replace(n_updates=_next_round(settings, current))
+    return adapting._replace(plan=plan), False
+
+
+def _next_round(settings, point):
+    n_updates = max(_FIRST_ROUND, int(_GROWTH * point.n_updates))
+    return max(1, min(n_updates, settings.max_updates - point.n_updates))
+
+
+def _change(settings, n_rows, plan, current, best):
+    """The plan after a loss of the validation rows; None if nothing can be changed."""
+    if current.log_likelihood < best.log_likelihood:
+        n_steps = plan.n_gibbs_steps
+        if settings.adapts_gibbs:
+            n_steps = min(_MAX_GIBBS_STEPS, _GIBBS_FACTOR * n_steps)
+        return plan._replace(rate=_RATE_FACTOR * plan.rate, n_gibbs_steps=n_steps)
+    if not settings.adapts_decay:
+        return None
+    decay = max(_DECAY_FACTOR * plan.weight_decay, _FIRST_DECAY_ROWS / n_rows)
+    return plan._replace(weight_decay=decay)
+
+
+def _has_converged(adapting):
+    """Whether the last doubling of the updates has gained next to nothing."""
+    path = adapting.current.path
+    n_updates = np.cumsum(path[:, 0])
+    earlier = np.flatnonzero(n_updates <= n_updates[-1] / 2)
+    if not len(earlier):
+        return False
+    gain = adapting.best.validation - path[: earlier[-1] + 1, 5].max()
+    return gain < _LEAST_GAIN * (adapting.best.validation - adapting.first_score)
+
+
+def repeat(settings, job, state, path):
+    """Run the updates of a path on other rows; returns the last state."""
+    state, n_before = contrastive.copy(state), 0
+    with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
+        for segment in path[:, :5]:
+            state, _ = run_segment(settings, job, state, segment, n_before)
+            n_before += int(segment[0])
+    return state

@@ -1,0 +1,95 @@
+"""Values of log partition functions from the weights of chains."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+
+from skbayesnn.rbm.likelihood import estimates
+from skbayesnn.rbm.likelihood.annealing import Pair
+
+
+def test_summary():
+    log_weights = np.log([1.0, 2.0, 3.0, 6.0])
+    result = estimates.summarise(log_weights, 10.0, 1.0)
+    assert_allclose(result.log_partition, 10.0 + np.log(3.0))
+    error = 3.0 * np.std([1, 2, 3, 6], ddof=1) / 2.0 / 3.0
+    assert_allclose(result.interval, result.log_partition + np.array([-error, error]))
+    assert_allclose(result.log_weight_std, np.std(log_weights, ddof=1))
+    assert_allclose(result.effective_sample_size, 12.0**2 / (1 + 4 + 9 + 36))
+    other = estimates.summarise(log_weights + 800.0, 10.0, -1.0)
+    assert_allclose(other.log_partition, 10.0 - 800.0 - np.log(3.0))
+    assert_allclose(other.effective_sample_size, result.effective_sample_size)
+
+
+def gaussian_pair(std, n_chains, seed, n_betas=10, shift=0.0):
+    """Log weights of a ratio of 1: those of both directions obey Crooks' relation."""
+    rng = np.random.default_rng((seed, n_chains))
+    forward = rng.normal(-0.5 * std**2, std, n_chains)
+    reverse = rng.normal(-0.5 * std**2, std, n_chains) - shift
+    return Pair(np.linspace(0, 1, n_betas), forward, reverse, np.ones(1))
+
+
+def test_acceptance_ratio_solves_its_equation():
+    pair = gaussian_pair(2.0, 50, 0)
+    ratio, _ = estimates.acceptance_ratio(pair.forward + 500.0, pair.reverse - 500.0)
+    up = expit(pair.forward + 500.0 - ratio).sum()
+    assert up == pytest.approx(expit(pair.reverse - 500.0 + ratio).sum(), rel=1e-8)
+    # weights that are all the same have one answer
+    same = np.full(4, 3.0)
+    assert_allclose(estimates.acceptance_ratio(same, -same), [3.0, 0.0], atol=1e-9)
+    # as have those of directions that have nothing in common
+    far = np.array([0.0, 0.5])
+    ratio, error = estimates.acceptance_ratio(far - 1e4, -far - 1e4)
+    assert -1e4 < ratio < 1e4 and np.isfinite(error)
+
+
+def test_both_directions_together_err_less_than_either():
+    results = [
+        estimates.combine(gaussian_pair(2.5, 100, seed), 0.0) for seed in range(300)
+    ]
+    both = np.array([result.log_partition for result in results])
+    forward = np.array([result.forward.log_partition for result in results])
+    reverse = np.array([result.reverse.log_partition for result in results])
+    assert np.mean(both**2) < 0.5 * min(np.mean(forward**2), np.mean(reverse**2))
+    # without the bias of either: five standard errors
+    assert abs(both.mean()) < 5.0 * both.std() / np.sqrt(300)
+    assert forward.mean() < -5.0 * forward.std() / np.sqrt(300)
+    assert reverse.mean() > 5.0 * reverse.std() / np.sqrt(300)
+    ends = np.array([result.interval for result in results])
+    assert np.mean((ends[:, 0] < 0.0) & (ends[:, 1] > 0.0)) > 0.98
+
+
+def test_fields_of_both_directions():
+    pair = gaussian_pair(1.5, 100, 1)
+    result = estimates.combine(pair, 20.0)
+    ahead = estimates.summarise(pair.forward, 20.0, 1.0)
+    back = estimates.summarise(pair.reverse, 20.0, -1.0)
+    assert (result.forward, result.reverse) == (ahead, back)
+    assert result.n_betas == 10
+    assert result.log_weight_std == max(ahead.log_weight_std, back.log_weight_std)
+    assert result.effective_sample_size == min(
+        ahead.effective_sample_size, back.effective_sample_size
+    )
+    low, high = result.interval
+    for one in (ahead, back, result):
+        assert low <= one.log_partition <= high
+    assert low < result.log_partition < high
+
+
+@pytest.mark.parametrize(
+    "std, shift, expected",
+    [
+        (0.01, 0.0, False),
+        (0.5, 0.0, False),
+        (0.01, 0.05, False),  # bars apart, but by a trifle
+        (0.01, 0.2, True),  # bars apart
+        (1.5, 0.2, False),  # within the bars
+        (1.5, 2.0, True),  # by more than a nat
+    ],
+)
+def test_directions_that_differ(std, shift, expected):
+    for seed in range(20):
+        for sign in (1.0, -1.0):
+            pair = gaussian_pair(std, 100, seed, shift=sign * shift)
+            assert estimates.differ(estimates.combine(pair, 0.0)) == expected
