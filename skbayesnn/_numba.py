@@ -176,13 +176,13 @@ def _transpose_tile(typing_context, source, i, j, target):
     vector = ir.VectorType(ir.FloatType(), TILE)
 
     def generate(context, builder, signature, arguments):
-        def places(k, first_row, first_column):
-            array = context.make_array(signature.args[k])(
-                context, builder, arguments[k]
+        def places(which, first_row, first_column):
+            array = context.make_array(signature.args[which])(
+                context, builder, arguments[which]
             )
             width = builder.extract_value(array.shape, 1)
-            for row in range(TILE):
-                index = builder.add(first_row, ir.Constant(first_row.type, row))
+            for k in range(TILE):
+                index = builder.add(first_row, ir.Constant(first_row.type, k))
                 index = builder.add(builder.mul(index, width), first_column)
                 yield builder.bitcast(
                     builder.gep(array.data, [index]), vector.as_pointer()

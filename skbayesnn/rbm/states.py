@@ -5,11 +5,13 @@ does not depend on the number of threads. Those of float32 values go through BLA
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from .kernels import units as kernels
 from .kernels.products import (
+    PANEL,
     Multiplier,
     TransposedMultiplier,
     count_on,
@@ -19,33 +21,77 @@ from .kernels.products import (
 from .kernels.softplus import sum_softplus_of_pairs
 from .threads import share_out
 
-# Columns of a transposed product that are there at a time.
-_WIDTH = 64
+
+class ByFeature(NamedTuple):
+    """Weights by visible unit, (n_features, n_units), in panels of hidden units.
+
+    A panel is in one piece, so that what a thread writes stays in its cache: from rows
+    of which others have a part, the processor would fetch theirs in advance.
+    """
+
+    panels: np.ndarray
+    """(n_panels, n_features, PANEL) float32; nothing is read behind the last unit"""
+    n_units: int
+
+    @property
+    def matrix(self):
+        """The same as one array, a copy."""
+        n_panels, n_features, width = self.panels.shape
+        rows = self.panels.transpose(1, 0, 2).reshape(n_features, n_panels * width)
+        return rows[:, : self.n_units]
+
+    def copy(self):
+        """The same with an array of its own."""
+        return self._replace(panels=self.panels.copy())
+
+    def zeros(self):
+        """Zeros in the same shape."""
+        return self._replace(panels=np.zeros_like(self.panels))
 
 
 def by_feature(weights):
-    """The weights by visible unit, (n_features, n_units)."""
-    return np.ascontiguousarray(weights.T)
+    """The weights (n_units, n_features) as `ByFeature`."""
+    n_units, n_features = weights.shape
+    panels = np.zeros((-(-n_units // PANEL), n_features, PANEL), dtype=np.float32)
+    for panel, first in zip(panels, range(0, n_units, PANEL), strict=True):
+        units = weights[first : first + PANEL]
+        panel[:, : len(units)] = units.T
+    return ByFeature(panels, n_units)
 
 
 def product(states, values, out=None, then=None):
     """``states @ values`` in float32: without multiplications for states of uint8.
 
-    ``then(first, last)`` is called where these columns are there, on their thread.
+    ``values`` is an array, or `ByFeature`. ``then(first, last)`` is called where these
+    columns are there, on their thread.
     """
+    if isinstance(values, ByFeature):
+        panels, n_columns, grain = values.panels, values.n_units, PANEL
+    else:
+        panels, n_columns, grain = values[None], values.shape[1], 1
     if out is None:
-        out = np.empty((len(states), values.shape[1]), dtype=np.float32)
-    if states.dtype == np.uint8:
-        _share_columns(Multiplier(states), values, out, then)
+        out = np.empty((len(states), n_columns), dtype=np.float32)
+    if states.dtype != np.uint8:
+        width = panels.shape[2]
+        for k, panel in enumerate(panels):
+            part = out[:, k * width : (k + 1) * width]
+            part[:] = states @ panel[:, : part.shape[1]]
+        if then is not None:
+            then(0, n_columns)
         return out
-    np.matmul(states, values, out=out)
-    if then is not None:
-        then(0, out.shape[1])
+    multiplier = Multiplier(states)
+
+    def call(first, last):
+        multiplier.add(panels, out, first, last, 0)
+        if then is not None:
+            then(first, last)
+
+    share_out(call, n_columns, multiplier.n_additions * n_columns, grain)
     return out
 
 
 def transposed_product(states, values):
-    """``states.T @ values`` in the same way."""
+    """``states.T @ values`` in the same way, of an array."""
     out = np.empty((states.shape[1], values.shape[1]), dtype=np.float32)
 
     def take(part, first, last):
@@ -58,42 +104,29 @@ def transposed_product(states, values):
 def give_transposed_product(states, values, take, prepare=None):
     """Call ``take(part, first, last)`` with columns of ``states.T @ values``.
 
-    ``prepare(first, last)`` is called before these columns of ``values`` are used.
-
-    The first columns of ``part`` are those from ``first`` to ``last``; then they are
-    overwritten. The whole product is never in memory, where it would displace what
-    each thread has in its cache.
+    The first columns of ``part`` are those from ``first`` to ``last``, which are those
+    of a panel; then they are overwritten. The whole product is never in memory, where
+    it would displace what each thread has in its cache. ``prepare(first, last)`` is
+    called before these columns of ``values`` are used.
     """
     n_columns = values.shape[1]
-    if states.dtype != np.uint8:
-        if prepare is not None:
-            prepare(0, n_columns)
-        take(states.T @ values, 0, n_columns)
-        return
-    multiplier = TransposedMultiplier(states)
+    is_binary = states.dtype == np.uint8
+    multiplier = TransposedMultiplier(states) if is_binary else None
 
     def call(begin, end):
         if prepare is not None:
             prepare(begin, end)
-        width = min(_WIDTH, end - begin)
-        part = np.empty((states.shape[1], width), dtype=np.float32)
-        for first in range(begin, end, _WIDTH):
-            last = min(first + _WIDTH, end)
-            multiplier.add(values, part, first, last, first)
+        part = np.empty((states.shape[1], PANEL), dtype=np.float32)
+        for first in range(begin, end, PANEL):
+            last = min(first + PANEL, end)
+            if is_binary:
+                multiplier.add(values[None], part, first, last, first)
+            else:
+                np.matmul(states.T, values[:, first:last], out=part[:, : last - first])
             take(part, first, last)
 
-    share_out(call, n_columns, multiplier.n_additions * n_columns)
-
-
-def _share_columns(multiplier, values, out, then):
-    n_columns = out.shape[1]
-
-    def call(first, last):
-        multiplier.add(values, out, first, last, 0)
-        if then is not None:
-            then(first, last)
-
-    share_out(call, n_columns, multiplier.n_additions * n_columns)
+    work = multiplier.n_additions * n_columns if is_binary else 0
+    share_out(call, n_columns, work, PANEL)
 
 
 def blend(mean, values, fraction):
@@ -141,7 +174,7 @@ def draw(x, bias, place):
 
 def draw_from(states, values, bias, place):
     """The same of units with the inputs ``states @ values``."""
-    x = np.empty((len(states), values.shape[1]), dtype=np.float32)
+    x = np.empty((len(states), len(bias)), dtype=np.float32)
     drawn = np.empty(x.shape, dtype=np.uint8)
     product(states, values, x, partial(kernels.sample_units, x, bias, *place, drawn))
     return drawn

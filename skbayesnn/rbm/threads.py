@@ -43,16 +43,18 @@ def using(n_threads):
         _number.reset(token)
 
 
-def share_out(call, n, work):
+def share_out(call, n, work, grain=1):
     """``call(first, last)`` for the parts of range(n), one per thread.
 
-    ``work`` is the total number of additions: small products stay on one thread.
+    ``work`` is the total number of additions: small products stay on one thread. Parts
+    begin at multiples of ``grain``.
     """
-    n_threads = min(_number.get(), n, 1 + work // _MIN_WORK)
+    n_grains = -(-n // grain)
+    n_threads = min(_number.get(), n_grains, 1 + work // _MIN_WORK)
     if n_threads < 2:
         call(0, n)
         return
-    edges = [n * k // n_threads for k in range(n_threads + 1)]
+    edges = [grain * (n_grains * k // n_threads) for k in range(n_threads)] + [n]
     helpers = [_helper() for _ in range(1, n_threads)]
     for helper, first, last in zip(helpers, edges[1:-1], edges[2:], strict=True):
         helper.begin(call, first, last)

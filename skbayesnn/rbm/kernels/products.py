@@ -22,9 +22,9 @@ from ..._numba import STRICT, add_entries, full_width, kernel, prefetch
 # Columns of a block in which rows are added: many, since each row is looked up anew.
 _ADDED_WIDTH = 512
 # Columns of a block with tables, and rows whose sums are kept in the cache with them.
-_WIDTH = 64
+PANEL = 64
 _HEIGHT = 1024
-_SUBSETS = 16 * _WIDTH
+_SUBSETS = 16 * PANEL
 _ZERO = np.float32(0.0)
 # What tables cost, in additions of rows of values (measured, with AVX-512): for each
 # row of states this fraction of the units and of some more, for each unit these rows.
@@ -40,8 +40,8 @@ class Multiplier:
 
     ``add(values, out, first, last, left)`` computes columns ``first`` to ``last`` of
     the product, of which ``out`` holds those from ``left`` on: which columns a call
-    does changes none of their sums. ``values`` is (n_units, n_columns) float32,
-    ``n_additions`` the number of additions for each column.
+    does changes none of their sums. ``values`` (n_panels, n_units, width) float32 are
+    panels of columns, ``n_additions`` is the number of additions for each column.
     """
 
     def __init__(self, states):
@@ -66,7 +66,7 @@ class Multiplier:
 
 
 class TransposedMultiplier(Multiplier):
-    """The same of ``states.T @ values``, with values (n_rows, n_columns)."""
+    """The same of ``states.T @ values``, with panels (n_panels, n_rows, width)."""
 
     def __init__(self, states):
         n_rows, n_units = states.shape
@@ -109,8 +109,8 @@ def _look_up_sums(codes, values, out, first, last, left):
 def _scratch(height):
     """Memory of this thread for `_add_tables`, kept for its next call."""
     memory = getattr(_of_thread, "memory", None)
-    if memory is None or len(memory[2]) < height * _WIDTH:
-        memory = _aligned(4 * _WIDTH), _aligned(4 * _SUBSETS), _aligned(height * _WIDTH)
+    if memory is None or len(memory[2]) < height * PANEL:
+        memory = _aligned(4 * PANEL), _aligned(4 * _SUBSETS), _aligned(height * PANEL)
         _of_thread.memory = memory
     return memory
 
@@ -216,25 +216,29 @@ def _index_columns(states, index, start, place, on):
 def _add_rows(index, start, values, out, begin, end, left):
     """Sums of the rows ``index[start[i] : start[i + 1]]`` of ``values``."""
     full_width()
-    for first in range(begin, end, _ADDED_WIDTH):
-        width = min(_ADDED_WIDTH, end - first)
-        last = first + width
+    width = values.shape[2]
+    first = begin
+    while first < end:
+        p = first // width
+        last = min(first + _ADDED_WIDTH, end, (p + 1) * width)
+        panel, a_first, a_last = values[p], first - p * width, last - p * width
         for i in range(out.shape[0]):
             total = out[i][first - left : last - left]
             total[:] = _ZERO
             behind = start[i + 1]
             whole = start[i] + (behind - start[i]) // 4 * 4
             for place in range(start[i], whole, 4):
-                a = values[np.intp(index[place])][first:last]
-                b = values[np.intp(index[place + 1])][first:last]
-                c = values[np.intp(index[place + 2])][first:last]
-                d = values[np.intp(index[place + 3])][first:last]
-                for k in range(width):
+                a = panel[np.intp(index[place])][a_first:a_last]
+                b = panel[np.intp(index[place + 1])][a_first:a_last]
+                c = panel[np.intp(index[place + 2])][a_first:a_last]
+                d = panel[np.intp(index[place + 3])][a_first:a_last]
+                for k in range(total.size):
                     total[k] = total[k] + a[k] + b[k] + c[k] + d[k]
             for place in range(whole, behind):
-                a = values[np.intp(index[place])][first:last]
-                for k in range(width):
+                a = panel[np.intp(index[place])][a_first:a_last]
+                for k in range(total.size):
                     total[k] += a[k]
+        first = last
 
 
 @kernel
@@ -246,67 +250,71 @@ def _add_tables(codes, values, out, begin, end, left, four, tables, totals):
     """
     full_width()
     n_bytes, n_rows = codes.shape
+    width = values.shape[2]
     for above in range(0, n_rows, _HEIGHT):
         below = min(above + _HEIGHT, n_rows)
-        for first in range(begin, end, _WIDTH):
-            last = min(first + _WIDTH, end)
-            totals[: (below - above) * _WIDTH] = _ZERO
+        first = begin
+        while first < end:
+            p = first // width
+            last = min(first + PANEL, end, (p + 1) * width)
+            panel, a_first, a_last = values[p], first - p * width, last - p * width
+            totals[: (below - above) * PANEL] = _ZERO
             for g in range(0, n_bytes, 2):
                 for q in range(4):
-                    _copy_four(values, 8 * g + 4 * q, first, last, four)
+                    _copy_four(panel, 8 * g + 4 * q, a_first, a_last, four)
                     _fill(four, tables[q * _SUBSETS : (q + 1) * _SUBSETS])
                 # what the next step needs comes while this one looks up
                 for row in range(8 * g + 16, 8 * g + 32):
-                    for column in range(first, last, 16):
-                        prefetch(values, row, column)
-                _look_up(
-                    tables, codes[g][above:below], codes[g + 1][above:below], totals
-                )
+                    for column in range(a_first, a_last, 16):
+                        prefetch(panel, row, column)
+                low, high = codes[g][above:below], codes[g + 1][above:below]
+                _look_up(tables, low, high, totals)
             for i in range(above, below):
-                row, at = out[i][first - left : last - left], (i - above) * _WIDTH
+                row, at = out[i][first - left : last - left], (i - above) * PANEL
                 total = totals[at : at + row.size]
                 for k in range(row.size):
                     row[k] = total[k]
+            first = last
 
 
 @kernel(inline="always")
-def _copy_four(values, first_row, first, last, four):
+def _copy_four(panel, first_row, first, last, four):
     """Four rows of a block of columns, zeros where there are none."""
     for b in range(4):
-        part = four[b * _WIDTH : (b + 1) * _WIDTH]
-        if first_row + b < values.shape[0]:
+        part = four[b * PANEL : (b + 1) * PANEL]
+        if first_row + b < panel.shape[0]:
             # slices of a row: with an index of two parts, loops are not vectorised
-            row = values[first_row + b][first:last]
+            row = panel[first_row + b][first:last]
             for k in range(row.size):
                 part[k] = row[k]
         else:
-            for k in range(_WIDTH):
+            for k in range(PANEL):
                 part[k] = _ZERO
 
 
 @kernel(inline="always")
 def _fill(four, table):
     """The sums of all subsets of four rows, each in the same order."""
-    for k in range(_WIDTH):
-        a, b = four[k], four[_WIDTH + k]
-        c, d = four[2 * _WIDTH + k], four[3 * _WIDTH + k]
+    for k in range(PANEL):
+        a, b = four[k], four[PANEL + k]
+        c, d = four[2 * PANEL + k], four[3 * PANEL + k]
         ab, cd = a + b, c + d
         table[k] = _ZERO
-        table[_WIDTH + k] = a
-        table[2 * _WIDTH + k] = b
-        table[3 * _WIDTH + k] = ab
-        table[4 * _WIDTH + k] = c
-        table[5 * _WIDTH + k] = a + c
-        table[6 * _WIDTH + k] = b + c
-        table[7 * _WIDTH + k] = ab + c
-        table[8 * _WIDTH + k] = d
-        table[9 * _WIDTH + k] = a + d
-        table[10 * _WIDTH + k] = b + d
-        table[11 * _WIDTH + k] = ab + d
-        table[12 * _WIDTH + k] = cd
-        table[13 * _WIDTH + k] = a + cd
-        table[14 * _WIDTH + k] = b + cd
-        table[15 * _WIDTH + k] = ab + cd
+        table[PANEL + k] = a
+        table[2 * PANEL + k] = b
+        table[3 * PANEL + k] = ab
+        table[4 * PANEL + k] = c
+        table[5 * PANEL + k] = a + c
+        table[6 * PANEL + k] = b + c
+        table[7 * PANEL + k] = ab + c
+        table[8 * PANEL + k] = d
+        table[9 * PANEL + k] = a + d
+        table[10 * PANEL + k] = b + d
+        table[11 * PANEL + k] = ab + d
+        table[12 * PANEL + k] = cd
+        table[13 * PANEL + k] = a + cd
+        table[14 * PANEL + k] = b + cd
+        table[15 * PANEL + k] = ab + cd
 
 
 @kernel(inline="always")
@@ -316,10 +324,10 @@ def _look_up(tables, low, high, totals):
         x, y = np.intp(low[i]), np.intp(high[i])
         add_entries(
             totals,
-            i * _WIDTH,
+            i * PANEL,
             tables,
-            (x & 15) * _WIDTH,
-            (x >> 4) * _WIDTH + _SUBSETS,
-            (y & 15) * _WIDTH + 2 * _SUBSETS,
-            (y >> 4) * _WIDTH + 3 * _SUBSETS,
+            (x & 15) * PANEL,
+            (x >> 4) * PANEL + _SUBSETS,
+            (y & 15) * PANEL + 2 * _SUBSETS,
+            (y >> 4) * PANEL + 3 * _SUBSETS,
         )

@@ -20,8 +20,6 @@ _ONE = np.float32(1.0)
 _ON, _OFF = np.uint8(1), np.uint8(0)
 # Units summed in float32 before they enter a float64 sum: vectors stay full.
 _BLOCK = 64
-# Hidden units whose weights are updated before they are transposed, from the cache.
-_UPDATED = 64
 _LOG2E = np.float32(1.44269504)
 # log(2) in two parts: the first has few enough bits for an exact product
 _LN2_HIGH = np.float32(0.693359375)
@@ -272,12 +270,11 @@ def difference_of_means(means, n_rows, data, difference, first, last):
 
 
 @kernel(fastmath=STRICT)
-def update_weights(values, velocity, gradient, weights, centering, rates, first, last):
+def update_weights(values, velocity, gradient, weights, centering, rates):
     """Momentum step of some hidden units in one pass over memory.
 
-    Of ``values`` and ``velocity`` (n_features, n_units), columns ``first`` to ``last``
-    are updated, by the first columns of ``gradient``; these rows of ``weights``
-    (n_units, n_features) become the new ``values``.
+    ``weights`` (n_units, n_features) becomes the new ``values``, transposed: of
+    ``values``, ``velocity`` and ``gradient`` the first columns are those of the units.
 
     ``centering`` holds (visible offsets mu, hidden means, visible means, hidden offsets
     lambda): the gradient of centred states is that of the states less the outer
@@ -287,46 +284,37 @@ def update_weights(values, velocity, gradient, weights, centering, rates, first,
     traffic.
     """
     full_width()
-    for begin in range(first, last, _UPDATED):
-        end = min(begin + _UPDATED, last)
-        _momentum_step(values, velocity, gradient, centering, rates, begin, end, first)
-        _transpose(values, weights, begin, end)
-
-
-@kernel(inline="always")
-def _momentum_step(values, velocity, gradient, centering, rates, first, last, left):
     mu, mean_h, mean_v, offset = centering
-    mean_h, offset = mean_h[first:last], offset[first:last]
     rate, momentum, shrink = rates
-    for i in range(values.shape[0]):
-        row, slope = values[i][first:last], gradient[i][first - left : last - left]
+    for i in range(weights.shape[1]):
+        row, slope = values[i][: mean_h.size], gradient[i]
         m, v = mu[i], mean_v[i]
         if momentum == np.float32(0.0):
             for j in range(row.size):
                 centred = slope[j] - m * mean_h[j] - v * offset[j]
                 row[j] += rate * (centred - shrink * row[j])
         else:
-            speed = velocity[i][first:last]
+            speed = velocity[i]
             for j in range(row.size):
                 centred = slope[j] - m * mean_h[j] - v * offset[j]
                 change = rate * (centred - shrink * row[j]) + momentum * speed[j]
                 speed[j] = change
                 row[j] += change
+    _transpose(values, weights)
 
 
 @kernel(inline="always")
-def _transpose(values, weights, first, last):
-    """Some columns of ``values`` become rows of ``weights``."""
-    n_rows = values.shape[0]
-    right, below = last - (last - first) % TILE, n_rows - n_rows % TILE
-    for j in range(first, right, TILE):
+def _transpose(values, weights):
+    n_units, n_features = weights.shape
+    right, below = n_units - n_units % TILE, n_features - n_features % TILE
+    for j in range(0, right, TILE):
         for i in range(0, below, TILE):
             transpose_tile(values, i, j, weights)
-        for i in range(below, n_rows):
+        for i in range(below, n_features):
             for k in range(j, j + TILE):
                 weights[k, i] = values[i, k]
-    for j in range(right, last):
-        for i in range(n_rows):
+    for j in range(right, n_units):
+        for i in range(n_features):
             weights[j, i] = values[i, j]
 
 

@@ -35,6 +35,8 @@ from ..model import (
     unnormalised_log_probability,
 )
 from ..states import (
+    PANEL,
+    ByFeature,
     blend,
     by_feature,
     draw_from,
@@ -75,8 +77,8 @@ class State(NamedTuple):
     """A model in training; ``step`` and ``settle`` update its arrays in place."""
 
     rbm: RBM
-    transposed: np.ndarray
-    """(n_features, n_units) the same weights, as update and way up take them"""
+    transposed: ByFeature
+    """the same weights, as update and way up take them"""
     velocity: RBM
     """its weights are transposed, too"""
     average: RBM
@@ -118,7 +120,7 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
     return State(
         rbm,
         transposed,
-        zeros._replace(weights=np.zeros_like(transposed)),
+        zeros._replace(weights=transposed.zeros()),
         solver.copy(rbm),
         chains,
         np.asarray(visible_offset, dtype=np.float32),
@@ -277,7 +279,6 @@ def _update(settings, state, learning_rate, factors, n_rows, mean_v):
     data_h, mean_h = np.empty((2, means.shape[1]), dtype=np.float32)
     rate, momentum = np.float32(learning_rate), np.float32(settings.momentum)
     rates = rate, momentum, np.float32(settings.weight_decay)
-    centering = mu, mean_h, mean_v, offset
 
     def prepare(first, last):
         kernels.difference_of_means(means, n_rows, data_h, mean_h, first, last)
@@ -286,9 +287,14 @@ def _update(settings, state, learning_rate, factors, n_rows, mean_v):
             offset[first:last] += np.float32(1.0 - _MEMORY) * data_h[first:last]
 
     def update(gradient, first, last):
-        values, speed = state.transposed, velocity.weights
+        panel, units = first // PANEL, slice(first, last)
         kernels.update_weights(
-            values, speed, gradient, rbm.weights, centering, rates, first, last
+            state.transposed.panels[panel],
+            velocity.weights.panels[panel],
+            gradient,
+            rbm.weights[units],
+            (mu, mean_h[units], mean_v, offset[units]),
+            rates,
         )
 
     give_transposed_product(states, means, update, prepare)

@@ -96,7 +96,7 @@ def product(kind, states, values):
     # in two calls, as two threads would make
     for part in [(0, n_columns // 2), (n_columns // 2, n_columns)]:
         multiplier = getattr(kernels, kind)(read_only(states))
-        multiplier.add(read_only(values), out, *part, 0)
+        multiplier.add(read_only(values)[None], out, *part, 0)
     return out
 
 
@@ -134,14 +134,14 @@ def test_products_do_not_depend_on_where_columns_are_split(kind, density):
     states, _, values = factors(kind, (30, 60, 37), density)
     whole, parts = np.empty((2, 30, 37), dtype=np.float32)
     multiplier = getattr(kernels, kind)(states)
-    multiplier.add(values, whole, 0, 37, 0)
+    multiplier.add(values[None], whole, 0, 37, 0)
     for cut in range(1, 37):
         for part in [(0, cut), (cut, 37)]:
-            multiplier.add(values, parts, *part, 0)
+            multiplier.add(values[None], parts, *part, 0)
         assert_array_equal(parts, whole)
     # into memory for some columns alone
     some = np.full((30, 20), np.nan, dtype=np.float32)
-    multiplier.add(values, some, 5, 20, 5)
+    multiplier.add(values[None], some, 5, 20, 5)
     assert_array_equal(some[:, :15], whole[:, 5:20])
     assert np.isnan(some[:, 15:]).all()
 

@@ -475,6 +475,26 @@ def test_metropolis():
     assert 0 < accepted.sum() < n
 
 
+def update_in_parts(values, velocity, gradient, centering, rates, cut):
+    """The transposed weights; units behind ``cut`` are updated in another call."""
+    mu, mean_h, mean_v, offset = centering
+    weights = np.full(values.shape[::-1], np.nan, dtype=np.float32)
+    for units in (slice(0, cut), slice(cut, None)):
+        # a column more, which stays as it is
+        panels = [
+            np.column_stack([array[:, units], np.full(len(array), 99.0)])
+            for array in (values, velocity, gradient)
+        ]
+        value, speed, slope = (panel.astype(np.float32) for panel in panels)
+        of_units = mu, mean_h[units], mean_v, offset[units]
+        kernels.update_weights(
+            value, speed, read_only(slope), weights[units], of_units, rates
+        )
+        values[:, units], velocity[:, units] = value[:, :-1], speed[:, :-1]
+        assert (value[:, -1] == 99.0).all() and (speed[:, -1] == 99.0).all()
+    return weights
+
+
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 130), (7, 64)])
 @pytest.mark.parametrize("shrink", [0.0, 0.01])
@@ -499,15 +519,9 @@ def test_update(shape, shrink, momentum, centred):
     )
     values, velocity = (normal(shape, 1.0, seed) for seed in range(2))
     new, speed = values.copy(), velocity.copy()
-    weights = np.full(shape[::-1], np.nan, dtype=np.float32)
     centering = tuple(read_only(array) for array in (mu, mean_h, mean_v, offset))
     rates = np.float32(0.1), np.float32(momentum), np.float32(shrink)
-
-    def update(first, last):
-        part = read_only(gradient[:, first:])
-        kernels.update_weights(new, speed, part, weights, centering, rates, first, last)
-
-    in_parts(update, n_units)
+    weights = update_in_parts(new, speed, gradient, centering, rates, n_units // 3)
     slope = expected[0]
     change = 0.1 * (slope - shrink * values.astype(float))
     change += momentum * velocity.astype(float)
@@ -527,10 +541,9 @@ def test_nan_and_infinity_come_through_an_update(momentum):
     values, velocity, gradient = (normal(shape, 1.0, seed) for seed in range(3))
     gradient[1, 2], gradient[2, 69] = np.nan, np.inf
     one_row, one_unit = np.ones(3, np.float32), np.ones(70, np.float32)
-    weights = np.zeros(shape[::-1], dtype=np.float32)
     centering = one_row, one_unit, one_row, one_unit
     rates = np.float32(0.1), np.float32(momentum), np.float32(0.0)
-    kernels.update_weights(values, velocity, gradient, weights, centering, rates, 0, 70)
+    weights = update_in_parts(values, velocity, gradient, centering, rates, 0)
     expected = np.zeros(shape, dtype=bool)
     expected[1, 2] = expected[2, 69] = True
     assert_array_equal(~np.isfinite(values), expected)
@@ -547,20 +560,15 @@ def test_an_update_does_not_depend_on_where_units_are_split(shape):
     centering = mu, mean_h, mean_v, offset
     rates = np.float32(0.1), np.float32(0.9), np.float32(0.01)
 
-    def update(*edges):
+    def update(cut):
         new, speed = values.copy(), velocity.copy()
-        weights = np.full(shape[::-1], np.nan, dtype=np.float32)
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
-            part = gradient[:, first:].copy()
-            kernels.update_weights(
-                new, speed, part, weights, centering, rates, first, last
-            )
+        weights = update_in_parts(new, speed, gradient, centering, rates, cut)
         assert_array_equal(weights, new.T)
         return new, speed
 
-    whole = update(0, n_units)
+    whole = update(0)
     for cut in range(1, n_units):
-        for one, other in zip(update(0, cut, n_units), whole, strict=True):
+        for one, other in zip(update(cut), whole, strict=True):
             assert_array_equal(one, other)
 
 
