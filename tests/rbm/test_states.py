@@ -40,6 +40,26 @@ def test_products_of_states_and_of_probabilities(dtype):
     assert_allclose(result, V.T.astype(float) @ others[:, 0], atol=1e-5)
 
 
+@pytest.mark.parametrize("n_units", [0, 1, 63, 64, 65, 200])
+def test_weights_by_feature(n_units, monkeypatch):
+    monkeypatch.setattr(threads, "_MIN_WORK", 1)
+    V = random_states(30, 9, dtype=np.uint8)
+    weights = np.random.default_rng(0).normal(size=(n_units, 9)).astype(np.float32)
+    transposed = products.by_feature(weights)
+    assert_array_equal(transposed.matrix, weights.T, strict=True)
+    assert_array_equal(transposed.copy().matrix, weights.T)
+    assert_array_equal(transposed.zeros().matrix, np.zeros((9, n_units)))
+    expected = V.astype(float) @ weights.T
+    for n_threads in (1, 2, 3):
+        with threads.using(n_threads):
+            for states in (V, V.astype(np.float32)):
+                result = products.product(states, transposed)
+                assert result.dtype == np.float32
+                assert_allclose(result, expected, atol=2e-6)
+            plain = products.product(V, np.ascontiguousarray(weights.T))
+            assert_array_equal(products.product(V, transposed), plain)
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_what_comes_after_a_product_sees_its_columns(dtype, monkeypatch):
     monkeypatch.setattr(threads, "_MIN_WORK", 1)

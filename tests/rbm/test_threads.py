@@ -33,6 +33,18 @@ def parts_of(n_threads, n, work):
     return sorted(parts), names
 
 
+@pytest.mark.parametrize("grain", [4, 64])
+@pytest.mark.parametrize("n", [0, 1, 5, 64, 65, 200])
+def test_parts_begin_at_multiples_of_a_grain(eager, n, grain):
+    parts = []
+    with threads.using(3):
+        threads.share_out(lambda *part: parts.append(part), n, 10**9, grain)
+    places = [place for part in sorted(parts) for place in range(*part)]
+    assert places == list(range(n))
+    assert all(first % grain == 0 for first, _ in parts)
+    assert len(parts) == max(1, min(3, -(-n // grain)))
+
+
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 100])
 def test_each_place_belongs_to_one_part(eager, n_threads, n):
@@ -175,8 +187,8 @@ def test_products(eager, density):
 @pytest.mark.parametrize(
     "model",
     [
-        ContrastiveDivergenceRBM(9, max_iter=3, batch_size=20, random_state=0),
-        ContrastiveDivergenceRBM(9, max_iter=2, persistent=False, random_state=0),
+        ContrastiveDivergenceRBM(150, max_iter=3, batch_size=20, random_state=0),
+        ContrastiveDivergenceRBM(70, max_iter=2, persistent=False, random_state=0),
         FrankWolfeRBM(4, n_chains=40, n_corrective_steps=5, random_state=0),
         FrankWolfeRBM(3, n_chains=40, alpha="learn", away_steps=True, random_state=0),
     ],
