@@ -33,7 +33,7 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
 )
-from skbayesnn.rbm.kernels import bits, softplus, units as rbm
+from skbayesnn.rbm.kernels import bits, signals, softplus, units as rbm
 from skbayesnn.rbm.kernels import products as states, uniforms as random
 from skbayesnn.sparse_bayes.kernels import activations, layers as mlp, one_row as row
 from skbayesnn.sparse_bayes.kernels import packed as stream, recursion
@@ -111,7 +111,7 @@ def read_only(array):
 
 def dispatchers():
     modules = (activations, bits, draws, mlp, random, rbm, recursion, row, states)
-    modules += (softplus, stream)
+    modules += (signals, softplus, stream)
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in modules
@@ -320,11 +320,14 @@ CALLED = {
         "units.fractional_hidden",
         "units.fractional_softplus",
         "units.metropolis",
+        "units.difference_of_means",
         "units.update_weights",
         "units.blend",
         "products._add_rows",
         "products._add_tables",
         "products.count_on",
+        "products.weigh_rows",
+        "products.weigh_columns",
         "softplus.sum_softplus_of_pairs",
     },
 }

@@ -12,6 +12,8 @@ of
   products of these shapes alone, without any sampling;
 - trained: the same on MNIST and at the weights of a short fit, where hidden states are
   sparser; left out where the images are not in SKBAYESNN_DATA;
+- density: the same at initial weights for shares of ones from .02 to .5, beside
+  scikit-learn alone;
 - ais: a temperature of annealed importance sampling, 500 chains, beside its two matrix
   products with one or all BLAS threads, whichever is faster; ``--full`` runs all of
   the 14,500;
@@ -47,6 +49,7 @@ from skbayesnn.rbm.learning import unit_search as fw
 
 N_FEATURES = 784
 SHARE_OF_ONES = 0.13
+SHARES = (0.02, 0.13, 0.3, 0.5)
 BATCH = 100
 PAPER_TEMPERATURES = 14500
 LEARNING_RATE = 0.1
@@ -121,11 +124,11 @@ class Start:
         )
 
 
-def initial_start(n_rows, n_units):
+def initial_start(n_rows, n_units, share_of_ones=SHARE_OF_ONES):
     rng = np.random.default_rng(0)
-    X = (rng.random((n_rows, N_FEATURES)) < SHARE_OF_ONES).astype(np.float32)
+    X = (rng.random((n_rows, N_FEATURES)) < share_of_ones).astype(np.float32)
     weights = 0.01 * rng.standard_normal((n_units, N_FEATURES))
-    odds = np.log(SHARE_OF_ONES) - np.log1p(-SHARE_OF_ONES)
+    odds = np.log(share_of_ones) - np.log1p(-share_of_ones)
     return Start(X, weights, np.zeros(n_units), np.full(N_FEATURES, odds))
 
 
@@ -320,6 +323,40 @@ def compare_epochs(start, arguments):
         if torch:
             torch.close()
     return result
+
+
+def part_density(arguments):
+    """One or all cores, as many for BLAS as for our own products."""
+    result = {}
+    for share in SHARES:
+        start = initial_start(arguments.rows, arguments.units, share)
+        result[str(share)] = {}
+        for name, n_threads in (("all BLAS threads", None), ("one BLAS thread", 1)):
+            n_jobs = n_threads or os.cpu_count()
+            contenders = [
+                product_epoch(start),
+                scikit_learn_epoch(start),
+                our_epoch(start, "CD-1", persistent=False, n_jobs=n_jobs),
+                our_epoch(start, "PCD-1", n_jobs=n_jobs),
+            ]
+            with blas_threads(n_threads):
+                runs = in_turn(contenders, arguments.rounds)
+            result[str(share)][name] = summarise(runs, ["products", "scikit-learn"])
+    return result
+
+
+def print_density(part):
+    """Ratios of medians: to the dense products, and to scikit-learn."""
+    print("  ones  threads           scikit-learn s    CD-1  / scikit-learn   PCD-1")
+    for share in map(str, SHARES):
+        for name in ("all BLAS threads", "one BLAS thread"):
+            seconds = part[share][name]["seconds"]
+            reference = seconds["scikit-learn"]
+            ratios = [seconds[label] / reference for label in ("CD-1", "PCD-1")]
+            print(
+                f"  {share:5} {name:18} {reference:13.3f}"
+                f" {seconds['CD-1']:7.3f} {ratios[0]:16.2f} {ratios[1]:7.2f}"
+            )
 
 
 def part_epoch(arguments):
@@ -525,6 +562,7 @@ def print_lbfgs(part):
 PARTS = {
     "epoch": (part_epoch, print_epochs),
     "trained": (part_trained, print_epochs),
+    "density": (part_density, print_density),
     "ais": (part_ais, print_ais),
     "lbfgs": (part_lbfgs, print_lbfgs),
     "inference": (part_inference, print_inference),

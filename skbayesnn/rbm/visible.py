@@ -55,12 +55,16 @@ class BinaryUnits(NamedTuple):
 
     def add_means(self, x, bias, total):
         """Add E[v] to ``total``; compiled, overwrites ``x``."""
-        kernels.mean_units(x, bias)
+        kernels.mean_units(x, bias, 0, x.shape[1])
         total += x
 
     def draw(self, x, bias, place):
         """States of the units."""
         return states.draw(x, bias, place)
+
+    def draw_from(self, h, weights, bias, place):
+        """The same with the inputs ``h @ weights``."""
+        return states.draw_from(h, weights, bias, place)
 
     def log_factor(self, v, bias):
         """b . v + log m(v), (n_rows,) float64."""

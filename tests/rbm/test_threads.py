@@ -4,6 +4,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -30,6 +31,18 @@ def parts_of(n_threads, n, work):
     with threads.using(n_threads):
         threads.share_out(call, n, work)
     return sorted(parts), names
+
+
+@pytest.mark.parametrize("grain", [4, 64])
+@pytest.mark.parametrize("n", [0, 1, 5, 64, 65, 200])
+def test_parts_begin_at_multiples_of_a_grain(eager, n, grain):
+    parts = []
+    with threads.using(3):
+        threads.share_out(lambda *part: parts.append(part), n, 10**9, grain)
+    places = [place for part in sorted(parts) for place in range(*part)]
+    assert places == list(range(n))
+    assert all(first % grain == 0 for first, _ in parts)
+    assert len(parts) == max(1, min(3, -(-n // grain)))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
@@ -67,6 +80,70 @@ def test_an_error_in_a_part_is_raised(eager, which):
 
     with threads.using(2), pytest.raises(RuntimeError, match="in a part"):
         threads.share_out(call, 100, 10**9)
+
+
+def test_a_thread_that_sleeps_is_woken(eager, monkeypatch):
+    monkeypatch.setattr(threads, "_idle", [])
+    monkeypatch.setattr(threads, "_TURNS", 1)
+    for _ in range(20):
+        assert len(parts_of(2, 100, 10**9)[0]) == 2
+        time.sleep(0.002)
+    (helper,) = threads._idle
+    # it has not waited in a loop all the time
+    assert wait_for(lambda: helper._sleeps)
+
+
+def wait_for(condition, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.001)
+    return condition()
+
+
+def test_two_callers_have_threads_of_their_own(eager, monkeypatch):
+    """A part that waits for the other caller's part does not wait for ever."""
+    monkeypatch.setattr(threads, "_idle", [])
+    meeting = threading.Barrier(4, timeout=30.0)
+    errors = []
+
+    def caller():
+        try:
+            with threads.using(2):
+                threads.share_out(lambda *part: meeting.wait(), 2, 10**9)
+        except threading.BrokenBarrierError as error:
+            errors.append(error)
+
+    callers = [threading.Thread(target=caller) for _ in range(2)]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join()
+    assert not errors
+    assert len(threads._idle) == 2
+
+
+def test_an_interrupt_waits_for_the_other_threads(eager, monkeypatch):
+    ended = []
+
+    def call(first, last):
+        if first:
+            time.sleep(0.2)
+            ended.append(first)
+
+    awaiting = threads.await_number
+    interrupts = [KeyboardInterrupt()]
+
+    def interrupted(*arguments):
+        if interrupts:
+            raise interrupts.pop()
+        return awaiting(*arguments)
+
+    monkeypatch.setattr(threads, "await_number", interrupted)
+    with threads.using(2), pytest.raises(KeyboardInterrupt):
+        threads.share_out(call, 2, 10**9)
+    assert ended == [1]
+    # the thread can be used again
+    assert len(parts_of(2, 100, 10**9)[0]) == 2
 
 
 def _product_in_a_child(queue):
@@ -110,8 +187,8 @@ def test_products(eager, density):
 @pytest.mark.parametrize(
     "model",
     [
-        ContrastiveDivergenceRBM(9, max_iter=3, batch_size=20, random_state=0),
-        ContrastiveDivergenceRBM(9, max_iter=2, persistent=False, random_state=0),
+        ContrastiveDivergenceRBM(150, max_iter=3, batch_size=20, random_state=0),
+        ContrastiveDivergenceRBM(70, max_iter=2, persistent=False, random_state=0),
         FrankWolfeRBM(4, n_chains=40, n_corrective_steps=5, random_state=0),
         FrankWolfeRBM(3, n_chains=40, alpha="learn", away_steps=True, random_state=0),
     ],

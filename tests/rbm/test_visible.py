@@ -43,6 +43,9 @@ class GaussianUnits(NamedTuple):
         ]
         return (x + bias + np.array(noise)).astype(np.float32)
 
+    def draw_from(self, h, weights, bias, place):
+        return self.draw(h @ weights, bias, place)
+
     def log_factor(self, v, bias):
         return v @ bias.astype(np.float64) - 0.5 * np.square(v).sum(axis=1)
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ..._numba import kernel
+from ..._numba import STRICT, TILE, full_width, kernel, transpose_tile
 from .uniforms import row_key, uniform
 
 _HALF = np.uint64(32)
@@ -76,38 +76,47 @@ def _decay(x):
     return _exp(x if x < np.float32(0.0) else -x)
 
 
-@kernel
-def mean_units(x, bias):
-    """``x`` becomes the units' means."""
+# strict: else the compiler may choose other operations for whole vectors than for what
+# is left of a row, and results depend on where the columns are split
+@kernel(fastmath=STRICT)
+def mean_units(x, bias, first, last):
+    """Columns ``first`` to ``last`` of ``x`` become the units' means."""
+    full_width()
+    b = bias[first:last]
     for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            x[i, j] = _logistic(x[i, j] + bias[j])
+        row = x[i][first:last]
+        for j in range(row.size):
+            row[j] = _logistic(row[j] + b[j])
 
 
-@kernel
-def sample_units(x, bias, seed, step, first_row, states):
-    """``states`` becomes a draw from the units' means."""
+@kernel(fastmath=STRICT)
+def sample_units(x, bias, seed, step, first_row, states, first, last):
+    """Columns ``first`` to ``last`` of ``states`` become a draw from the units."""
+    full_width()
+    b = bias[first:last]
     for i in range(x.shape[0]):
         key = row_key(seed, step, first_row + i)
         low, high = np.uint32(key), np.uint32(key >> _HALF)
-        row, out = x[i], states[i]
-        for j in range(x.shape[1]):
+        row, out = x[i][first:last], states[i][first:last]
+        for j in range(row.size):
             # u < 1 / (1 + e), without the division
-            u = uniform(low, high, j)
-            e = _exp(-(row[j] + bias[j]))
+            u = uniform(low, high, first + j)
+            e = _exp(-(row[j] + b[j]))
             out[j] = _ON if u * (_ONE + e) < _ONE else _OFF
 
 
-@kernel
-def mean_and_sample_units(x, bias, seed, step, first_row, states):
-    """``x`` becomes the units' means, ``states`` a draw from them."""
+@kernel(fastmath=STRICT)
+def mean_and_sample_units(x, bias, seed, step, first_row, states, first, last):
+    """The same, and these columns of ``x`` become the units' means."""
+    full_width()
+    b = bias[first:last]
     for i in range(x.shape[0]):
         key = row_key(seed, step, first_row + i)
         low, high = np.uint32(key), np.uint32(key >> _HALF)
-        row, out = x[i], states[i]
-        for j in range(x.shape[1]):
-            u = uniform(low, high, j)
-            one_and_e = _ONE + _exp(-(row[j] + bias[j]))
+        row, out = x[i][first:last], states[i][first:last]
+        for j in range(row.size):
+            u = uniform(low, high, first + j)
+            one_and_e = _ONE + _exp(-(row[j] + b[j]))
             out[j] = _ON if u * one_and_e < _ONE else _OFF
             row[j] = _ONE / one_and_e
 
@@ -115,6 +124,7 @@ def mean_and_sample_units(x, bias, seed, step, first_row, states):
 @kernel
 def softplus_sum(x, bias, unit_weights, total):
     """``total[i]`` becomes the sum of c_j softplus(x_ij + b_j)."""
+    full_width()
     n_units = x.shape[1]
     for i in range(x.shape[0]):
         sum_ = 0.0
@@ -135,6 +145,7 @@ def anneal_hidden(
 
     Adds to ``log_weight`` the sum of softplus(beta x) - softplus(beta_before x).
     """
+    full_width()
     before, now = np.float32(beta_before), np.float32(beta)
     for i in range(x.shape[0]):
         key = row_key(seed, step, first_row + i)
@@ -159,6 +170,7 @@ def anneal_visible(x, base, bias, beta, seed, step, first_row, slope, states):
     The units' biases are (1 - beta) base + beta bias. ``slope`` becomes
     (bias - base) . v, by which the log weight grows with beta.
     """
+    full_width()
     now, rest = np.float32(beta), np.float32(1.0 - beta)
     for i in range(x.shape[0]):
         key = row_key(seed, step, first_row + i)
@@ -234,46 +246,82 @@ def metropolis(log_ratio, seed, step, first_row, accepted):
         accepted[i] = log_ratio[i] >= 0.0 or np.float64(u) < math.exp(log_ratio[i])
 
 
-@kernel
-def update_weights(
-    values, velocity, gradient, centering, rates, visible_slope, hidden_slope
-):
-    """Momentum step in one pass over memory; the first three (n_features, n_units).
+@kernel(fastmath=STRICT)
+def difference_of_means(means, n_rows, data, difference, first, last):
+    """Weigh rows by 1 / n_rows, those after the first ``n_rows`` by -1 / their number.
+
+    ``data`` (n_units,) becomes the sum of the first ones, ``difference`` that of all;
+    in columns ``first`` to ``last``.
+    """
+    full_width()
+    data, difference = data[first:last], difference[first:last]
+    data[:] = np.float32(0.0)
+    difference[:] = np.float32(0.0)
+    n_others = max(1, means.shape[0] - n_rows)
+    for i in range(means.shape[0]):
+        is_data = i < n_rows
+        weight = np.float32(1.0 / n_rows if is_data else -1.0 / n_others)
+        row, sums = means[i][first:last], data if is_data else difference
+        for j in range(row.size):
+            row[j] *= weight
+            sums[j] += row[j]
+    for j in range(data.size):
+        difference[j] += data[j]
+
+
+@kernel(fastmath=STRICT)
+def update_weights(values, velocity, gradient, weights, centering, rates):
+    """Momentum step of some hidden units in one pass over memory.
+
+    ``weights`` (n_units, n_features) becomes the new ``values``, transposed: of
+    ``values``, ``velocity`` and ``gradient`` the first columns are those of the units.
 
     ``centering`` holds (visible offsets mu, hidden means, visible means, hidden offsets
     lambda): the gradient of centred states is that of the states less the outer
     products of the first two and of the last two. ``rates`` holds (rate, momentum,
     shrink): ``velocity`` becomes momentum velocity + rate (gradient - shrink values),
     and is added to ``values``. Without momentum it is left alone, which saves memory
-    traffic. Takes the centred gradient times lambda and mu, which the update of the
-    weights does to the means already, off the slopes of the biases.
+    traffic.
     """
+    full_width()
     mu, mean_h, mean_v, offset = centering
     rate, momentum, shrink = rates
-    for i in range(values.shape[0]):
-        row, slope, m, v = values[i], gradient[i], mu[i], mean_v[i]
-        for j in range(row.shape[0]):
-            slope[j] = slope[j] - m * mean_h[j] - v * offset[j]
-        sum_ = np.float32(0.0)
-        for j in range(row.shape[0]):
-            sum_ += slope[j] * offset[j]
-        visible_slope[i] -= sum_
-        for j in range(row.shape[0]):
-            hidden_slope[j] -= m * slope[j]
+    for i in range(weights.shape[1]):
+        row, slope = values[i][: mean_h.size], gradient[i]
+        m, v = mu[i], mean_v[i]
         if momentum == np.float32(0.0):
-            for j in range(row.shape[0]):
-                row[j] += rate * (slope[j] - shrink * row[j])
+            for j in range(row.size):
+                centred = slope[j] - m * mean_h[j] - v * offset[j]
+                row[j] += rate * (centred - shrink * row[j])
         else:
             speed = velocity[i]
-            for j in range(row.shape[0]):
-                change = rate * (slope[j] - shrink * row[j]) + momentum * speed[j]
+            for j in range(row.size):
+                centred = slope[j] - m * mean_h[j] - v * offset[j]
+                change = rate * (centred - shrink * row[j]) + momentum * speed[j]
                 speed[j] = change
                 row[j] += change
+    _transpose(values, weights)
+
+
+@kernel(inline="always")
+def _transpose(values, weights):
+    n_units, n_features = weights.shape
+    right, below = n_units - n_units % TILE, n_features - n_features % TILE
+    for j in range(0, right, TILE):
+        for i in range(0, below, TILE):
+            transpose_tile(values, i, j, weights)
+        for i in range(below, n_features):
+            for k in range(j, j + TILE):
+                weights[k, i] = values[i, k]
+    for j in range(right, n_units):
+        for i in range(n_features):
+            weights[j, i] = values[i, j]
 
 
 @kernel
 def blend(mean, values, fraction):
     """``mean`` moves towards ``values`` by a fraction, both 2-D float32."""
+    full_width()
     for i in range(mean.shape[0]):
         row, new = mean[i], values[i]
         for j in range(row.shape[0]):

@@ -19,6 +19,7 @@ log probability over the rows of the batch and the chains, which is the square r
 twice the Kullback-Leibler divergence between both models, to second order.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,18 @@ from ..model import (
     is_standard,
     unnormalised_log_probability,
 )
-from ..states import by_feature, draw, product, sum_states, transposed_product
+from ..states import (
+    PANEL,
+    ByFeature,
+    blend,
+    by_feature,
+    draw_from,
+    give_transposed_product,
+    product,
+    sum_states,
+    weigh,
+    weigh_transposed,
+)
 
 # Larger weights indicate a divergence: a unit then is a step function.
 MAX_WEIGHT = 1e3
@@ -65,8 +77,8 @@ class State(NamedTuple):
     """A model in training; ``step`` and ``settle`` update its arrays in place."""
 
     rbm: RBM
-    transposed: np.ndarray
-    """(n_features, n_units) the same weights, as update and way up take them"""
+    transposed: ByFeature
+    """the same weights, as update and way up take them"""
     velocity: RBM
     """its weights are transposed, too"""
     average: RBM
@@ -102,13 +114,13 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
     """
     transposed = by_feature(rbm.weights)
     if is_standard(rbm):
-        x = product(chains, transposed)
-        chains = draw(x, rbm.hidden, (np.uint64(seed), 0, 0))
+        place = np.uint64(seed), 0, 0
+        chains = draw_from(chains, transposed, rbm.hidden, place)
     zeros = solver.zeros_like(rbm)
     return State(
         rbm,
         transposed,
-        zeros._replace(weights=np.zeros_like(transposed)),
+        zeros._replace(weights=transposed.zeros()),
         solver.copy(rbm),
         chains,
         np.asarray(visible_offset, dtype=np.float32),
@@ -173,22 +185,16 @@ def step(settings, state, batch, learning_rate, seed):
     else:
         sample = _persistent_sample if settings.persistent else _sample_from_batch
     model, means, chains = sample(settings, state, batch, np.uint64(seed))
-    n_chains = len(model)
 
     # rows of data and of the model below each other: one product for both
     states = np.concatenate([batch, model])
-    of_data, of_model = np.float32(1.0 / n_rows), np.float32(1.0 / n_chains)
+    of_data, of_model = np.float32(1.0 / n_rows), np.float32(1.0 / len(model))
     mean_v = of_data * sum_states(batch) - of_model * sum_states(model)
-    means[:n_rows] *= of_data
-    means[n_rows:] *= -of_model
-    data_h, model_h = sum_states(means[:n_rows]), sum_states(means[n_rows:])
-    mean_h = data_h + model_h
     error = float(np.dot(mean_v, mean_v)) / len(mean_v)
-    gradient = transposed_product(states, means)
     rate, largest = min(learning_rate, state.largest_rate), state.largest_rate
     measured = settings.max_change is not None and state.step % _MEASURED == 1
     before = unnormalised_log_probability(state.rbm, states) if measured else None
-    _update(settings, state, rate, gradient, data_h, mean_h, mean_v)
+    _update(settings, state, rate, (states, means), n_rows, mean_v)
     if measured and rate > 0.0:
         after = unnormalised_log_probability(state.rbm, states)
         largest = _largest_rate(settings, rate, float((after - before).std()), largest)
@@ -220,7 +226,7 @@ def _average(settings, state, n_steps, n_done):
         return
     fraction = np.float32(min(1.0, n_steps / (settings.averaging * n_done)))
     for mean, values in zip(state.average[:3], state.rbm[:3], strict=True):
-        kernels.blend(np.atleast_2d(mean), np.atleast_2d(values), fraction)
+        blend(np.atleast_2d(mean), np.atleast_2d(values), fraction)
 
 
 def model(settings, state):
@@ -243,18 +249,23 @@ def _persistent_sample(settings, state, batch, seed):
     h = state.chains
     number = 2 * settings.n_gibbs_steps * state.step
     for _ in range(settings.n_gibbs_steps - 1):
-        v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
-        h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 1, 0))
+        place = seed, number, 0
+        v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
+        h = draw_from(v, state.transposed, rbm.hidden, (seed, number + 1, 0))
         number += 2
-    v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number, 0))
+    v = rbm.units.draw_from(h, rbm.weights, rbm.visible, (seed, number, 0))
     means = np.empty((n_rows + len(v), len(rbm.weights)), dtype=np.float32)
-    product(batch, state.transposed, means[:n_rows])
-    product(v, state.transposed, means[n_rows:])
+    of_data, of_chains = means[:n_rows], means[n_rows:]
     chains = np.empty_like(h)
-    kernels.mean_units(means[:n_rows], rbm.hidden)
-    kernels.mean_and_sample_units(
-        means[n_rows:], rbm.hidden, seed, number + 1, 0, chains
-    )
+
+    def activate(first, last):
+        place = seed, number + 1, 0
+        kernels.mean_units(of_data, rbm.hidden, first, last)
+        kernels.mean_and_sample_units(
+            of_chains, rbm.hidden, *place, chains, first, last
+        )
+
+    product(np.concatenate([batch, v]), state.transposed, means, activate)
     return v, means, chains
 
 
@@ -262,17 +273,21 @@ def _sample_from_batch(settings, state, batch, seed):
     """The same with chains that start at the batch."""
     rbm, n_rows = state.rbm, len(batch)
     means = np.empty((2 * n_rows, len(rbm.weights)), dtype=np.float32)
-    product(batch, state.transposed, means[:n_rows])
+    of_data, of_chains = means[:n_rows], means[n_rows:]
     h = np.empty((n_rows, len(rbm.weights)), dtype=np.uint8)
     number = 2 * settings.n_gibbs_steps * state.step
-    kernels.mean_and_sample_units(means[:n_rows], rbm.hidden, seed, number, 0, h)
+    start = partial(
+        kernels.mean_and_sample_units, of_data, rbm.hidden, seed, number, 0, h
+    )
+    product(batch, state.transposed, of_data, start)
     for _ in range(settings.n_gibbs_steps - 1):
-        v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
-        h = draw(product(v, state.transposed), rbm.hidden, (seed, number + 2, 0))
+        place = seed, number + 1, 0
+        v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
+        h = draw_from(v, state.transposed, rbm.hidden, (seed, number + 2, 0))
         number += 2
-    v = rbm.units.draw(product(h, rbm.weights), rbm.visible, (seed, number + 1, 0))
-    product(v, state.transposed, means[n_rows:])
-    kernels.mean_units(means[n_rows:], rbm.hidden)
+    v = rbm.units.draw_from(h, rbm.weights, rbm.visible, (seed, number + 1, 0))
+    activate = partial(kernels.mean_units, of_chains, rbm.hidden)
+    product(v, state.transposed, of_chains, activate)
     return v, means, state.chains
 
 
@@ -285,26 +300,43 @@ def _fractional_sample(settings, state, batch, seed):
     return chains.states, hidden_means(state.rbm, states), chains.states
 
 
-def _update(settings, state, learning_rate, gradient, data_h, mean_h, mean_v):
+def _update(settings, state, learning_rate, factors, n_rows, mean_v):
+    """Update by the gradient, the product of the two ``factors``: states and means."""
     rbm, velocity = state.rbm, state.velocity
+    states, means = factors
     mu, offset = state.visible_offset, state.hidden_offset
-    if settings.centered:
-        offset *= np.float32(_MEMORY)
-        offset += np.float32(1.0 - _MEMORY) * data_h
-    else:
+    if not settings.centered:
         mu, offset = np.zeros_like(mu), np.zeros_like(offset)
+    data_h, mean_h = np.empty((2, means.shape[1]), dtype=np.float32)
     rate, momentum = np.float32(learning_rate), np.float32(settings.momentum)
-    slope_v, slope_h = mean_v.copy(), mean_h.copy()
-    kernels.update_weights(
-        state.transposed,
-        velocity.weights,
-        gradient,
-        (mu, mean_h, mean_v, offset),
-        (rate, momentum, np.float32(settings.weight_decay)),
-        slope_v,
-        slope_h,
-    )
-    np.copyto(rbm.weights, state.transposed.T)
+    rates = rate, momentum, np.float32(settings.weight_decay)
+
+    def prepare(first, last):
+        kernels.difference_of_means(means, n_rows, data_h, mean_h, first, last)
+        if settings.centered:
+            offset[first:last] *= np.float32(_MEMORY)
+            offset[first:last] += np.float32(1.0 - _MEMORY) * data_h[first:last]
+
+    def update(gradient, first, last):
+        panel, units = first // PANEL, slice(first, last)
+        kernels.update_weights(
+            state.transposed.panels[panel],
+            velocity.weights.panels[panel],
+            gradient,
+            rbm.weights[units],
+            (mu, mean_h[units], mean_v, offset[units]),
+            rates,
+        )
+
+    give_transposed_product(states, means, update, prepare)
+    slope_v, slope_h = mean_v, mean_h
+    if settings.centered:
+        # less the centred gradient times lambda and mu, which the update of the
+        # weights does to the means already
+        slope_v = mean_v * (1 + offset @ offset) + mu * (mean_h @ offset)
+        slope_v -= weigh_transposed(states, means @ offset)
+        slope_h = mean_h * (1 + mu @ mu) + offset * (mu @ mean_v)
+        slope_h -= weigh(states, mu) @ means
     for values, speed, slope in [
         (rbm.hidden, velocity.hidden, slope_h),
         (rbm.visible, velocity.visible, slope_v),

@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from ..._random import Stream, derived_seed, generator
 from ..kernels import units as kernels
 from ..model import RBM, Chains, Clamp, gibbs, is_standard
-from ..states import by_feature, product
+from ..states import ByFeature, by_feature, product
 from .estimates import summarise
 
 # Chains of a block, regardless of the number of jobs: products of the same shapes round
@@ -40,8 +40,8 @@ class Path(NamedTuple):
     """The path from independent units to the model: what does not change along it."""
 
     rbm: RBM
-    transposed: np.ndarray
-    """(n_features, n_units) the weights by visible unit"""
+    transposed: ByFeature
+    """its weights"""
     base: np.ndarray
     """(n_features,) biases of the independent units, float32"""
     betas: np.ndarray

@@ -33,7 +33,7 @@ SHAPES = [
 ]
 DENSITIES = [0.0, 0.05, 0.3, 0.5, 1.0]
 EMPTY = [(0, 4, 3), (4, 0, 3), (4, 3, 0), (0, 0, 3), (0, 3, 0), (0, 0, 0)]
-BOTH = ["multiply", "multiply_transposed"]
+BOTH = ["Multiplier", "TransposedMultiplier"]
 
 
 @pytest.fixture(autouse=True)
@@ -84,18 +84,19 @@ def factors(kind, shape, density):
     """The states as they are stored and as they are multiplied, and the values."""
     n_rows, n_units, n_columns = shape
     matrix = random_states(n_rows, n_units, density)
-    stored = matrix if kind == "multiply" else np.ascontiguousarray(matrix.T)
+    stored = matrix if kind == "Multiplier" else np.ascontiguousarray(matrix.T)
     return stored, matrix, random_values(n_units, n_columns)
 
 
 def product(kind, states, values):
-    n_rows = states.shape[0] if kind == "multiply" else states.shape[1]
+    n_rows = states.shape[0] if kind == "Multiplier" else states.shape[1]
     n_columns = values.shape[1]
     # nothing is left of what was there
     out = np.full((n_rows, n_columns), np.nan, dtype=np.float32)
     # in two calls, as two threads would make
     for part in [(0, n_columns // 2), (n_columns // 2, n_columns)]:
-        getattr(kernels, kind)(read_only(states), read_only(values), out, *part)
+        multiplier = getattr(kernels, kind)(read_only(states))
+        multiplier.add(read_only(values)[None], out, *part, 0)
     return out
 
 
@@ -132,12 +133,17 @@ def test_products(kind, shape, density):
 def test_products_do_not_depend_on_where_columns_are_split(kind, density):
     states, _, values = factors(kind, (30, 60, 37), density)
     whole, parts = np.empty((2, 30, 37), dtype=np.float32)
-    multiply = getattr(kernels, kind)
-    multiply(states, values, whole, 0, 37)
+    multiplier = getattr(kernels, kind)(states)
+    multiplier.add(values[None], whole, 0, 37, 0)
     for cut in range(1, 37):
         for part in [(0, cut), (cut, 37)]:
-            multiply(states, values, parts, *part)
+            multiplier.add(values[None], parts, *part, 0)
         assert_array_equal(parts, whole)
+    # into memory for some columns alone
+    some = np.full((30, 20), np.nan, dtype=np.float32)
+    multiplier.add(values[None], some, 5, 20, 5)
+    assert_array_equal(some[:, :15], whole[:, 5:20])
+    assert np.isnan(some[:, 15:]).all()
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -149,23 +155,15 @@ def test_whole_numbers_are_exact(kind, shape):
         assert_array_equal(product(kind, states, values), matrix @ values)
 
 
-def test_shapes_take_both_ways():
-    """Few units that are on are added, many looked up, whatever the blocks are."""
-    dense = {
-        shape: [is_dense(random_states(*shape[:2], d)) for d in DENSITIES]
-        for shape in SHAPES
-    }
-    for shape, choices in dense.items():
-        assert not any(choices[:2]), shape
-        # tables are worth their time from 13 rows on
-        assert choices[-1] == (shape[0] > 12), shape
-    tables = [shape for shape, choices in dense.items() if choices[-1]]
-    # every edge of a block is met there, and both ways at a density between
-    assert {128, 129, 127} <= {shape[2] for shape in tables}
-    assert {255, 256, 257} <= {shape[0] for shape in tables}
-    assert {1, 4, 15, 16, 17} <= {shape[1] for shape in tables}
-    assert {choices[2] for choices in dense.values()} == {False, True}
-    assert {choices[3] for choices in dense.values()} == {False, True}
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", BOTH)
+def test_each_way_takes_every_shape(monkeypatch, kind, shape, density, dense):
+    """Where the other one would be taken, too."""
+    monkeypatch.setattr(kernels, "_is_dense", lambda *numbers: dense)
+    states, matrix, values = factors(kind, shape, density)
+    check_product(product(kind, states, values), matrix, values)
 
 
 @pytest.mark.parametrize("density", [0.0, 0.05, 0.5, 1.0])
@@ -178,11 +176,23 @@ def test_the_way_depends_on_the_share_that_is_on(ways, kind, density):
 
 
 def test_the_share_at_which_tables_are_taken():
-    # 0.23 of the rows and 10 more, for each unit
-    assert not kernels._is_dense(33 * 50, 100, 50)
-    assert kernels._is_dense(33 * 50 + 1, 100, 50)
+    # as long as the additions for 0.08 of the units and 40 more, for each row, and for
+    # 3 rows, for each unit
+    assert not kernels._is_dense(870, 100, 50)
+    assert kernels._is_dense(871, 100, 50)
     for shape in [(0, 0), (0, 5), (5, 0)]:
         assert not kernels._is_dense(0, *shape)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("density", [0.05, 0.6])
+def test_the_number_of_additions(kind, density):
+    """For each column: units that are on, or a step of four groups for each row."""
+    states, matrix, _ = factors(kind, (60, 20, 3), density)
+    multiplier = getattr(kernels, kind)(states)
+    on, steps = int(matrix.sum()), 2
+    expected = 60 * 4 * steps if is_dense(matrix) else on
+    assert expected <= multiplier.n_additions <= expected + 1
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -193,7 +203,7 @@ def test_rows_do_not_depend_on_others(kind, density):
     whole = product(kind, states, values)
     for part in [slice(0, 100), slice(100, 300), slice(7, 290)]:
         assert is_dense(matrix[part]) == is_dense(matrix)
-        some = matrix[part] if kind == "multiply" else states[:, part].copy()
+        some = matrix[part] if kind == "Multiplier" else states[:, part].copy()
         assert_array_equal(product(kind, some, values), whole[part])
 
 
@@ -271,3 +281,31 @@ def test_counts_of_empty_arrays(shape):
     counts = np.full(shape[1], np.nan, dtype=np.float32)
     kernels.count_on(np.empty(shape, np.uint8), counts)
     assert_array_equal(counts, np.zeros(shape[1]))
+
+
+# Sums with weights.
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 70), (300, 3), (40, 17)])
+def test_weighted_sums(shape, density):
+    states = random_states(*shape, density)
+    of_units, of_rows = random_values(1, shape[1])[0], random_values(1, shape[0])[0]
+    sums = np.full(shape[0], np.nan, dtype=np.float32)
+    kernels.weigh_rows(read_only(states), read_only(of_units), sums)
+    check_product(sums[:, None], states, of_units[:, None])
+    sums = np.full(shape[1], np.nan, dtype=np.float32)
+    kernels.weigh_columns(read_only(states), read_only(of_rows), sums)
+    check_product(sums[:, None], states.T, of_rows[:, None])
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_weighted_sums_of_empty_arrays(shape):
+    states = np.empty(shape, np.uint8)
+    for weigh, n, n_sums in [
+        (kernels.weigh_rows, shape[1], shape[0]),
+        (kernels.weigh_columns, shape[0], shape[1]),
+    ]:
+        sums = np.full(n_sums, np.nan, dtype=np.float32)
+        weigh(states, np.ones(n, np.float32), sums)
+        assert_array_equal(sums, np.zeros(n_sums))

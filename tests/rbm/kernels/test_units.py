@@ -202,11 +202,35 @@ def test_rows_have_numbers_of_their_own(fill):
 # Means and draws.
 
 
+def mean_units(x, bias):
+    in_parts(lambda *part: kernels.mean_units(x, bias, *part), x.shape[1])
+
+
+def sample_units(x, bias, seed, step, first_row, states):
+    place = seed, step, first_row
+    in_parts(
+        lambda *part: kernels.sample_units(x, bias, *place, states, *part), x.shape[1]
+    )
+
+
+def mean_and_sample_units(x, bias, seed, step, first_row, states):
+    def call(*part):
+        kernels.mean_and_sample_units(x, bias, seed, step, first_row, states, *part)
+
+    in_parts(call, x.shape[1])
+
+
+def in_parts(call, n_columns):
+    """In two calls, as two threads would make."""
+    call(0, n_columns // 3)
+    call(n_columns // 3, n_columns)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_means(shape):
     x, bias, _ = unit_arrays(shape)
     means = x.copy()
-    kernels.mean_units(means, bias)
+    mean_units(means, bias)
     # the sum of input and bias is float32
     assert_allclose(means, naive.logistic(x + bias), rtol=RTOL)
 
@@ -221,22 +245,22 @@ def test_draws(shape, place):
     place = np.uint64(seed), step, first_row
 
     states = unset(shape)
-    kernels.sample_units(read_only(x), bias, *place, states)
+    sample_units(read_only(x), bias, *place, states)
     check_states(states, u, p)
     # u lies in the band of rounding in one of a thousand runs with other seeds
     assert count_different(states, u, p) == 0
 
     means, both = x.copy(), unset(shape)
-    kernels.mean_and_sample_units(means, bias, *place, both)
+    mean_and_sample_units(means, bias, *place, both)
     assert_array_equal(both, states)
     alone = x.copy()
-    kernels.mean_units(alone, bias)
+    mean_units(alone, bias)
     assert_allclose(means, alone, rtol=2e-7)
 
 
 def test_means_of_extreme_inputs():
     x = EXTREME[:, None].copy()
-    kernels.mean_units(x, np.zeros(1, dtype=np.float32))
+    mean_units(x, np.zeros(1, dtype=np.float32))
     assert_allclose(x[:, 0], naive.logistic(EXTREME), rtol=RTOL, atol=1e-37)
     assert (x[:2] < 1e-37).all() and (x[-2:] == 1.0).all()
 
@@ -246,8 +270,8 @@ def test_draws_of_extreme_inputs():
     x = np.repeat(EXTREME[:, None], n_units, axis=1)
     states, means, both = unset(x.shape), x.copy(), unset(x.shape)
     zero = np.zeros(n_units, dtype=np.float32)
-    kernels.sample_units(x, zero, np.uint64(1), 2, 3, states)
-    kernels.mean_and_sample_units(means, zero, np.uint64(1), 2, 3, both)
+    sample_units(x, zero, np.uint64(1), 2, 3, states)
+    mean_and_sample_units(means, zero, np.uint64(1), 2, 3, both)
     u = naive.uniforms(x.shape, 1, 2, 3)
     check_states(states, u, naive.logistic(x))
     assert_array_equal(both, states)
@@ -262,15 +286,15 @@ def test_nan_does_not_vanish(n_units):
     here = np.isnan(x)
 
     means = x.copy()
-    kernels.mean_units(means, zero)
+    mean_units(means, zero)
     assert_array_equal(np.isnan(means), here)
     means, states = x.copy(), unset(x.shape)
-    kernels.mean_and_sample_units(means, zero, np.uint64(0), 0, 0, states)
+    mean_and_sample_units(means, zero, np.uint64(0), 0, 0, states)
     assert_array_equal(np.isnan(means), here)
     # a state cannot be a NaN: it is off
     assert np.isin(states, (0, 1)).all() and not states[here].any()
     again = unset(x.shape)
-    kernels.sample_units(x, zero, np.uint64(0), 0, 0, again)
+    sample_units(x, zero, np.uint64(0), 0, 0, again)
     assert_array_equal(again, states)
 
     rows = here.any(axis=1)
@@ -295,7 +319,7 @@ def test_a_nan_bias_does_not_vanish():
     x, total = normal((2, 2)), np.zeros(2)
     kernels.softplus_sum(x, bias, np.ones(2, np.float32), total)
     assert np.isnan(total).all()
-    kernels.mean_units(x, bias)
+    mean_units(x, bias)
     assert_array_equal(np.isnan(x), [[False, True]] * 2)
 
 
@@ -451,6 +475,26 @@ def test_metropolis():
     assert 0 < accepted.sum() < n
 
 
+def update_in_parts(values, velocity, gradient, centering, rates, cut):
+    """The transposed weights; units behind ``cut`` are updated in another call."""
+    mu, mean_h, mean_v, offset = centering
+    weights = np.full(values.shape[::-1], np.nan, dtype=np.float32)
+    for units in (slice(0, cut), slice(cut, None)):
+        # a column more, which stays as it is
+        panels = [
+            np.column_stack([array[:, units], np.full(len(array), 99.0)])
+            for array in (values, velocity, gradient)
+        ]
+        value, speed, slope = (panel.astype(np.float32) for panel in panels)
+        of_units = mu, mean_h[units], mean_v, offset[units]
+        kernels.update_weights(
+            value, speed, read_only(slope), weights[units], of_units, rates
+        )
+        values[:, units], velocity[:, units] = value[:, :-1], speed[:, :-1]
+        assert (value[:, -1] == 99.0).all() and (speed[:, -1] == 99.0).all()
+    return weights
+
+
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 130), (7, 64)])
 @pytest.mark.parametrize("shrink", [0.0, 0.01])
@@ -475,17 +519,10 @@ def test_update(shape, shrink, momentum, centred):
     )
     values, velocity = (normal(shape, 1.0, seed) for seed in range(2))
     new, speed = values.copy(), velocity.copy()
-    visible_slope, hidden_slope = mean_v.copy(), mean_h.copy()
-    kernels.update_weights(
-        new,
-        speed,
-        gradient,
-        tuple(read_only(array) for array in (mu, mean_h, mean_v, offset)),
-        (np.float32(0.1), np.float32(momentum), np.float32(shrink)),
-        visible_slope,
-        hidden_slope,
-    )
-    slope, expected_visible, expected_hidden = expected
+    centering = tuple(read_only(array) for array in (mu, mean_h, mean_v, offset))
+    rates = np.float32(0.1), np.float32(momentum), np.float32(shrink)
+    weights = update_in_parts(new, speed, gradient, centering, rates, n_units // 3)
+    slope = expected[0]
     change = 0.1 * (slope - shrink * values.astype(float))
     change += momentum * velocity.astype(float)
     # sums of a few float32 terms of size 1
@@ -495,11 +532,7 @@ def test_update(shape, shrink, momentum, centred):
     else:
         # nothing to remember
         assert_array_equal(speed, velocity)
-    assert_allclose(visible_slope, expected_visible, atol=ATOL)
-    assert_allclose(hidden_slope, expected_hidden, atol=2e-6)
-    if not centred:
-        assert_array_equal(visible_slope, mean_v)
-        assert_array_equal(hidden_slope, mean_h)
+    assert_array_equal(weights, new.T)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
@@ -508,23 +541,73 @@ def test_nan_and_infinity_come_through_an_update(momentum):
     values, velocity, gradient = (normal(shape, 1.0, seed) for seed in range(3))
     gradient[1, 2], gradient[2, 69] = np.nan, np.inf
     one_row, one_unit = np.ones(3, np.float32), np.ones(70, np.float32)
-    visible_slope, hidden_slope = one_row.copy(), one_unit.copy()
-    kernels.update_weights(
-        values,
-        velocity,
-        gradient,
-        (one_row, one_unit, one_row, one_unit),
-        (np.float32(0.1), np.float32(momentum), np.float32(0.0)),
-        visible_slope,
-        hidden_slope,
-    )
+    centering = one_row, one_unit, one_row, one_unit
+    rates = np.float32(0.1), np.float32(momentum), np.float32(0.0)
+    weights = update_in_parts(values, velocity, gradient, centering, rates, 0)
     expected = np.zeros(shape, dtype=bool)
     expected[1, 2] = expected[2, 69] = True
     assert_array_equal(~np.isfinite(values), expected)
     assert np.isnan(values[1, 2]) and values[2, 69] == np.inf
-    assert np.isnan(visible_slope[1]) and visible_slope[2] == -np.inf
-    assert np.isfinite(visible_slope[0])
-    assert_array_equal(~np.isfinite(hidden_slope), expected.any(axis=0))
+    assert_array_equal(weights, values.T)
+
+
+# a tile of the transposition is 8 x 8
+@pytest.mark.parametrize("shape", [(8, 8), (15, 17), (24, 9), (17, 40)])
+def test_an_update_does_not_depend_on_where_units_are_split(shape):
+    n_features, n_units = shape
+    values, velocity, gradient = (normal(shape, 1.0, seed) for seed in range(3))
+    (mu, mean_v), (mean_h, offset) = normal((2, n_features)), normal((2, n_units))
+    centering = mu, mean_h, mean_v, offset
+    rates = np.float32(0.1), np.float32(0.9), np.float32(0.01)
+
+    def update(cut):
+        new, speed = values.copy(), velocity.copy()
+        weights = update_in_parts(new, speed, gradient, centering, rates, cut)
+        assert_array_equal(weights, new.T)
+        return new, speed
+
+    whole = update(0)
+    for cut in range(1, n_units):
+        for one, other in zip(update(cut), whole, strict=True):
+            assert_array_equal(one, other)
+
+
+def test_means_and_draws_do_not_depend_on_where_units_are_split():
+    x, bias, _ = unit_arrays((3, 37))
+    place = np.uint64(1), 2, 3
+
+    def run(*edges):
+        means, both, states, again = x.copy(), x.copy(), unset(x.shape), unset(x.shape)
+        for part in zip(edges[:-1], edges[1:], strict=True):
+            kernels.mean_units(means, bias, *part)
+            kernels.sample_units(x, bias, *place, states, *part)
+            kernels.mean_and_sample_units(both, bias, *place, again, *part)
+        return means, both, states, again
+
+    whole = run(0, 37)
+    for cut in range(1, 37):
+        for one, other in zip(run(0, cut, 37), whole, strict=True):
+            assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (5, 70), (30, 3)])
+@pytest.mark.parametrize("n_rows", [1, 2])
+def test_difference_of_means(shape, n_rows):
+    means = normal(shape)
+    n_others = shape[0] - n_rows
+    expected = means.astype(float)
+    expected[:n_rows] /= n_rows
+    expected[n_rows:] /= -max(1, n_others)
+    data, difference = np.full((2, shape[1]), np.nan, dtype=np.float32)
+    in_parts(
+        lambda *part: kernels.difference_of_means(
+            means, n_rows, data, difference, *part
+        ),
+        shape[1],
+    )
+    assert_allclose(means, expected, rtol=1e-6)
+    assert_allclose(data, expected[:n_rows].sum(axis=0), atol=2e-6)
+    assert_allclose(difference, expected.sum(axis=0), atol=2e-6)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
@@ -548,13 +631,13 @@ def test_blend(shape, share):
 
 def _sample(x, bias, c, place):
     states = unset(x.shape)
-    kernels.sample_units(x, bias, *place, states)
+    sample_units(x, bias, *place, states)
     return (states,)
 
 
 def _mean_and_sample(x, bias, c, place):
     states = unset(x.shape)
-    kernels.mean_and_sample_units(x, bias, *place, states)
+    mean_and_sample_units(x, bias, *place, states)
     return x, states
 
 
@@ -608,9 +691,9 @@ def test_no_rows_and_no_units():
     for shape in [(0, 3), (3, 0)]:
         x, bias = np.empty(shape, np.float32), np.zeros(shape[1], np.float32)
         total, excess = np.full((2, shape[0]), 99.0)
-        kernels.mean_units(x, bias)
+        mean_units(x, bias)
         states, seed = unset(shape), np.uint64(0)
-        kernels.sample_units(x, bias, seed, 0, 0, states)
+        sample_units(x, bias, seed, 0, 0, states)
         kernels.anneal_hidden(x, bias, 0.2, 0.4, seed, 0, 0, total, states)
         assert (total == 99.0).all()
         kernels.anneal_visible(x, bias, bias, 0.4, seed, 0, 0, excess, states)
