@@ -100,6 +100,10 @@ class ContrastiveDivergenceRBM(BaseRBM):
     {{n_components_}}
     n_iter_ : int
         Number of epochs, or of rounds with ``max_iter="auto"``.
+    n_updates_, n_gibbs_steps_ : int
+        Number of updates that led to the model, and the Gibbs steps of the last ones.
+    weight_decay_ : float
+        The weight decay of the last updates.
     history_ : dict of ndarray, one entry per epoch or round
         ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
         squared difference between the mean visible states of data and chains), and,
@@ -267,13 +271,13 @@ class ContrastiveDivergenceRBM(BaseRBM):
         attributes = partial(model_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
         start = partial(self._start, resumes=resumes)
-        train = _train_rounds if automatic_end else _train_epochs
-        training, rbm, warning = train(self, job, start)
-        store(self, training, attributes(rbm))
-        if training.interrupted:
+        train = train_rounds if automatic_end else train_epochs
+        found, rbm = train(self, job, start)
+        store(self, found.training, attributes(rbm) | found.decisions)
+        if found.training.interrupted:
             raise FitInterrupted
-        if warning is not None:
-            warn_caller(warning, MixingWarning)
+        if found.warning is not None:
+            warn_caller(found.warning, MixingWarning)
         return self
 
     @restore_on_failure
@@ -323,19 +327,25 @@ class ContrastiveDivergenceRBM(BaseRBM):
         return start_training(rbm, job.train, self.batch_size, job.seed)
 
 
-def _train_epochs(estimator, job, make_start):
-    """Run a given number of epochs; returns the training, its model and no warning."""
+def train_epochs(estimator, job, make_start, stage="epochs"):
+    """Run a given number of epochs; returns what was found, and its model."""
     settings = epochs.settings_of(estimator)
-    training = epochs.train(settings, job, make_start(job))
-    return training, epochs.model(settings, training), None
+    training = epochs.train(settings, job, make_start(job), stage)
+    decisions = {
+        "n_updates_": training.state.step - 1,
+        "n_gibbs_steps_": settings.update.n_gibbs_steps,
+        "weight_decay_": settings.update.weight_decay,
+    }
+    found = automatic.Found(training, None, decisions)
+    return found, epochs.model(settings, training)
 
 
-def _train_rounds(estimator, job, make_start):
-    """The same with rounds that decide for themselves, and perhaps a warning."""
+def train_rounds(estimator, job, make_start, stage="training"):
+    """The same with rounds that decide for themselves."""
     settings, task = automatic.settings_of(estimator), job.callbacks.begin_fit(None)
     # a fit that is continued has seen the rows that it would be repeated on
     refit = estimator.refit and not make_start(job).n_iter
-    found = automatic.train(settings, job, make_start, task, refit)
+    found = automatic.train(settings, job, make_start, task, refit, stage)
     rbm = automatic.model(settings, found)
     job.callbacks.end(task, rbm)
-    return found.training, rbm, found.warning
+    return found, rbm

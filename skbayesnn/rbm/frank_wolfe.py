@@ -12,11 +12,17 @@ from .._fitting import FitInterrupted, restore_on_failure
 from .._random import Stream, derived_seed
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context, with_callbacks
 from .._warnings import warn_caller
+from ..exceptions import MixingWarning
 from . import model as solver
-from .contrastive_divergence import ContrastiveDivergenceRBM
+from .contrastive_divergence import (
+    ContrastiveDivergenceRBM,
+    train_epochs,
+    train_rounds,
+)
 from .inference import RBM_CONSTRAINTS, BaseRBM
+from .learning import contrastive, growth
 from .rbm_texts import TEXTS
-from .training import epochs, growing
+from .training import automatic, epochs, growing, sizes
 from .training.job import (
     Callbacks,
     Start,
@@ -188,7 +194,10 @@ class FrankWolfeRBM(BaseRBM):
 
     _parameter_constraints: dict = {
         **RBM_CONSTRAINTS,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
         "objective": [StrOptions({"likelihood", "linearized"})],
         "unit_penalty": [Interval(Real, 0, None, closed="left")],
         "radius": [Interval(Real, 0, None, closed="neither"), None],
@@ -216,7 +225,7 @@ class FrankWolfeRBM(BaseRBM):
 
     def __init__(
         self,
-        n_components=100,
+        n_components="auto",
         *,
         unit_penalty=0.1,
         learning_rate=0.1,
@@ -302,13 +311,37 @@ class FrankWolfeRBM(BaseRBM):
         {{raises}}
         """
         resumes = self.warm_start and hasattr(self, "components_")
-        if self.fine_tune is not None:
-            _check_tuner(self.fine_tune)
-        job = open_job(self, X, X_val, resumes, self.early_stopping)
-        attributes = partial(
-            self._fitted_attributes, Seen.of(job.train), job.dtype, job.seed
-        )
+        automatic_size = self.n_components == "auto"
+        self._check_parameters(automatic_size)
+        job = open_job(self, X, X_val, resumes, automatic_size or self.early_stopping)
+        seen = Seen.of(job.train if job.whole is None else job.whole)
+        attributes = partial(self._fitted_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
+        fit = self._choose if automatic_size else self._grow
+        fit(X, y, job, attributes, resumes)
+        job.checkpoint.finish()
+        return self
+
+    def _choose(self, X, y, job, attributes, resumes):
+        """Fit as many units as the held-out rows ask for."""
+        trainer = self._trainer()
+        settings, task = automatic.settings_of(trainer), job.callbacks.begin_fit(None)
+        if resumes:
+            start = partial(self._last_start, trainer)
+            found = automatic.train(settings, job, start, task, refit=False)
+        else:
+            search = sizes.Search(growing.step_settings(self), self.n_chains)
+            found = sizes.train(settings, search, job, task, trainer.refit)
+        rbm = automatic.model(settings, found)
+        store(self, found.training, attributes(rbm) | found.decisions)
+        if found.training.interrupted:
+            raise FitInterrupted
+        job.callbacks.end(task, rbm)
+        if found.warning is not None:
+            warn_caller(found.warning, MixingWarning)
+
+    def _grow(self, X, y, job, attributes, resumes):
+        """Grow to ``n_components``, and fine-tune."""
         fit_task = job.callbacks.begin_fit(1 if self.fine_tune is None else 2)
         start, settings = self._start(job, resumes), growing.settings_of(self)
         grown = growing.grow(settings, job, start, fit_task)
@@ -321,9 +354,7 @@ class FrankWolfeRBM(BaseRBM):
             self.fine_tune_ = tuner
             store(self, tuned, attributes(growing.model(tuned)))
             grown = tuned
-        job.checkpoint.finish()
         job.callbacks.end(fit_task, growing.model(grown))
-        return self
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
@@ -374,10 +405,53 @@ class FrankWolfeRBM(BaseRBM):
 
     def _last_state(self, job):
         """Of growth here, or that of a model that came otherwise."""
-        if self._training is not None:
+        if isinstance(self._training, growth.State):
             return self._training
         rbm = self._training_rbm()
         return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
+
+    def _last_start(self, trainer, job):
+        """Where an automatic training of an earlier model begins."""
+
+        def make_state():
+            if isinstance(self._training, contrastive.State):
+                return self._training
+            rbm = self._training_rbm()
+            return start_training(rbm, job.train, trainer.batch_size, job.seed)
+
+        return Start(make_state, self.history_, self.n_iter_)
+
+    def _trainer(self):
+        """The estimator whose parameters an automatic training takes."""
+        if self.fine_tune is None:
+            trainer = ContrastiveDivergenceRBM(batch_size=self.batch_size)
+        else:
+            trainer = clone(self.fine_tune)
+        return trainer.set_params(
+            binarize=self.binarize,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            warm_start=self.warm_start,
+        )
+
+    def _check_parameters(self, automatic_size):
+        """Refuse what cannot be combined."""
+        if self.fine_tune is not None:
+            _check_tuner(self.fine_tune)
+        if not automatic_size:
+            return
+        if self.alpha != "count" or self.init is not None:
+            raise ValueError(
+                "n_components='auto' trains a standard RBM from nothing: it needs "
+                f"alpha='count' and init=None; got alpha={self.alpha!r} and "
+                f"init={self.init!r}. Set n_components to a number of units."
+            )
+        if self.fine_tune is not None and self.fine_tune.max_iter != "auto":
+            raise ValueError(
+                "n_components='auto' trains until held-out rows gain no more: "
+                "fine_tune needs max_iter='auto'; got max_iter="
+                f"{self.fine_tune.max_iter!r}. Or set n_components to a number."
+            )
 
     def _fine_tune(self, X, y, job, grown, fit_task):
         """Train the grown model by a clone of the fine-tuner.
@@ -387,18 +461,20 @@ class FrankWolfeRBM(BaseRBM):
         rows = job.train
         tuner, job = self._make_tuner(job)
 
-        def first_state():
+        def first_state(job):
             rbm, chains = grown.state.average, grown.state.chains.states
             if self.fine_tune_norm is not None:
                 rbm, chains = self._shrink(rbm, rows), None
             return start_training(rbm, job.train, tuner.batch_size, job.seed, chains)
 
-        start = Start(first_state, {}, 0)
+        def make_start(job):
+            return Start(partial(first_state, job), {}, 0)
+
         task = fit_task.subcontext("fine-tuning")
         try:
             with task.propagate_callback_context(tuner):
                 job.callbacks.begin(task)
-                rbm = _train_tuner(tuner, X, y, job, start)
+                rbm = _train_tuner(tuner, X, y, job, make_start)
                 job.callbacks.end(task, rbm)
         except KeyboardInterrupt:
             if not self.warm_start:
@@ -445,19 +521,20 @@ def _check_tuner(tuner):
 
 
 @with_callbacks
-def _train_tuner(tuner, X, y, job, start):
+def _train_tuner(tuner, X, y, job, make_start):
     """Fit an estimator of contrastive divergence from a given start.
 
     Returns a copy of its model.
     """
     attributes = partial(model_attributes, Seen.of(job.train), job.dtype, job.seed)
     job = job._replace(callbacks=Callbacks(tuner, X, y, attributes))
-    settings = epochs.settings_of(tuner)
-    training = epochs.train(settings, job, start, stage="fine_tune")
-    if training.interrupted:
+    train = train_rounds if tuner.max_iter == "auto" else train_epochs
+    found, rbm = train(tuner, job, make_start, stage="fine_tune")
+    if found.training.interrupted:
         raise FitInterrupted
-    rbm = epochs.model(settings, training)
-    store(tuner, training, attributes(rbm))
+    store(tuner, found.training, attributes(rbm) | found.decisions)
+    if found.warning is not None:
+        warn_caller(found.warning, MixingWarning)
     return solver.copy(rbm)
 
 

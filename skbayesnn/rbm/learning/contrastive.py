@@ -32,7 +32,6 @@ from ..model import (
     gibbs,
     hidden_means,
     is_standard,
-    unnormalised_log_probability,
 )
 from ..states import (
     PANEL,
@@ -53,10 +52,9 @@ MAX_WEIGHT = 1e3
 _MEMORY = 0.99
 # Steps from one look at the parameters to the next, for their average.
 _AVERAGED = 5
-# Steps from one measurement of the change to the next: it takes two more products.
-_MEASURED = 10
-# Largest growth of the limit of the step size from one measurement to the next.
-_MAX_GROWTH = 2.0
+# Rows of the batch, and of the chains, by which the change of a step is judged.
+_JUDGED = 32
+_LEAST_SLOPE = 1e-12
 
 
 class Settings(NamedTuple):
@@ -91,8 +89,6 @@ class State(NamedTuple):
     hidden_offset: np.ndarray
     """(n_units,) running mean of the hidden units, float32"""
     step: int
-    largest_rate: float = np.inf
-    """the step size of the largest change that is allowed, as last measured"""
 
 
 class Info(NamedTuple):
@@ -100,6 +96,8 @@ class Info(NamedTuple):
 
     mean_error: float
     """mean squared difference between the visible means of the data and the chains"""
+    rate: float
+    """the step size"""
 
 
 class Diverged(ArithmeticError):
@@ -129,19 +127,6 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
     )
 
 
-def restart_chains(state, chains, seed):
-    """The state with other persistent chains, drawn from the rows of ``chains``.
-
-    ``chains`` (n, n_features) are visible states; they are repeated if they are too
-    few.
-    """
-    states = chains[np.arange(len(state.chains)) % len(chains)]
-    if is_standard(state.rbm):
-        x = product(states, state.transposed)
-        states = draw(x, state.rbm.hidden, (np.uint64(seed), 0, 0))
-    return state._replace(chains=states)
-
-
 def chain_correlation(state, n_steps, seed):
     """How far the chains remember their visible states, 1 for chains that stand still.
 
@@ -151,7 +136,7 @@ def chain_correlation(state, n_steps, seed):
     rbm, states = state.rbm, state.chains
     if is_standard(rbm):
         place = np.uint64(seed), 0, 0
-        states = rbm.units.draw(product(states, rbm.weights), rbm.visible, place)
+        states = rbm.units.draw_from(states, rbm.weights, rbm.visible, place)
     later, _ = gibbs(rbm, Chains(states, np.uint64(seed), 1, 0), n_steps)
     one, other = (
         a - a.mean(axis=0) for a in (states.astype(float), later.states.astype(float))
@@ -191,24 +176,36 @@ def step(settings, state, batch, learning_rate, seed):
     of_data, of_model = np.float32(1.0 / n_rows), np.float32(1.0 / len(model))
     mean_v = of_data * sum_states(batch) - of_model * sum_states(model)
     error = float(np.dot(mean_v, mean_v)) / len(mean_v)
-    rate, largest = min(learning_rate, state.largest_rate), state.largest_rate
-    measured = settings.max_change is not None and state.step % _MEASURED == 1
-    before = unnormalised_log_probability(state.rbm, states) if measured else None
+    rate = learning_rate
+    if settings.max_change is not None:
+        slopes = _changes(settings, state, (states, means), n_rows, mean_v)
+        largest = (1.0 - settings.momentum) * settings.max_change
+        rate = min(rate, largest / max(float(slopes.std()), _LEAST_SLOPE))
     _update(settings, state, rate, (states, means), n_rows, mean_v)
-    if measured and rate > 0.0:
-        after = unnormalised_log_probability(state.rbm, states)
-        largest = _largest_rate(settings, rate, float((after - before).std()), largest)
     if state.step % _AVERAGED == 0:
         _average(settings, state, _AVERAGED, state.step)
-    state = state._replace(chains=chains, step=state.step + 1, largest_rate=largest)
-    return state, Info(error)
+    return state._replace(chains=chains, step=state.step + 1), Info(error, rate)
 
 
-def _largest_rate(settings, rate, change, before):
-    """The step size that would have changed the log probability as far as allowed."""
-    largest = rate * settings.max_change / max(change, 1e-12)
-    # a single quiet batch is no reason to leap
-    return min(largest, _MAX_GROWTH * before)
+def _changes(settings, state, factors, n_rows, mean_v):
+    """By how much some rows' log probability grows with the step size, to first order.
+
+    With the gradient G = sum_k s_k (v_k - mu)(h_k - lambda)', that of the row i is
+
+        sum_k s_k (v_k - mu)'(v_i - mu) (h_k - lambda)'(h_i - lambda)
+
+    and what the biases add: no product with G is needed.
+    """
+    states, means = factors
+    mu, offset = state.visible_offset, state.hidden_offset
+    if not settings.centered:
+        mu, offset = np.float32(0.0), np.float32(0.0)
+    n_model = len(states) - n_rows
+    v, h = states - mu, means - offset
+    mean_h = means[:n_rows].mean(axis=0) - means[n_rows:].mean(axis=0)
+    signs = np.repeat(np.float32([1.0 / n_rows, -1.0 / n_model]), [n_rows, n_model])
+    some = np.r_[: min(n_rows, _JUDGED), n_rows : n_rows + min(n_model, _JUDGED)]
+    return ((v[some] @ v.T) * (h[some] @ h.T)) @ signs + v[some] @ mean_v + h[some] @ mean_h
 
 
 def settle(settings, state):

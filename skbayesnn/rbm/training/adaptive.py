@@ -11,7 +11,7 @@ decide what follows:
   many Gibbs steps;
 - they lost while the training rows gained: the model overfits. Training returns to the
   best model, with a larger weight decay;
-- a doubling of the updates gained next to nothing, or a change did not help: the
+- a doubling of the updates gained next to nothing, or several changes did not help: the
   training ends at the best model, from which the step size falls to zero.
 
 The path to the best model is kept: the same updates can be run on other rows.
@@ -25,6 +25,7 @@ import numpy as np
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive
+from ..likelihood import annealing
 from . import tracking
 from .gap import monitored_rows
 from .history import append_record, print_round
@@ -43,8 +44,8 @@ _PATIENCE = 2
 _LEAST_GAIN = 0.002
 # Updates before which nothing is taken as the end of progress.
 _LEAST_UPDATES = 1000
-# Changes of plan before training ends in any case.
-_MAX_CHANGES = 6
+# Changes of plan in a row that may be in vain before training ends.
+_MAX_IN_VAIN = 3
 _MAX_GIBBS_STEPS = 10
 # Steps after which the chains should have forgotten where they were; if their states
 # still correlate by more than this with those before, an update takes several steps.
@@ -53,7 +54,9 @@ _MIXING_STEPS, _MAX_CORRELATION, _SLOW_GIBBS_STEPS = 20, 0.5, 5
 # pseudo-rows.
 _RATE_FACTOR, _GIBBS_FACTOR, _DECAY_FACTOR = 0.5, 2, 3.0
 _FIRST_DECAY_ROWS = 2.0
-# Tells the estimates of a repeated training from those of the first.
+# Temperatures of the estimate after a repeated training, and what tells it from those
+# of the first.
+_PRECISE_BETAS = annealing.make_betas(1001)
 _REPEATED = 2**20
 # Updates of the cool-down, as a fraction of those before.
 _COOL_DOWN = 0.3
@@ -67,9 +70,6 @@ class Settings(NamedTuple):
     learning_rate: float
     batch_size: int
     max_updates: int
-    races: bool
-    """whether the training is only to be compared with others: the first loss ends it,
-    and there is no cool-down"""
     adapts_gibbs: bool
     adapts_decay: bool
     keep_last: bool
@@ -90,7 +90,8 @@ class Plan(NamedTuple):
     """whether the step size falls to zero; the last round"""
     n_failed: int = 0
     """rounds since the last gain"""
-    n_changes: int = 0
+    n_in_vain: int = 0
+    """changes of plan since the last that helped"""
     score_at_change: float = -np.inf
     """best validation log-likelihood when the plan was changed"""
     betas: np.ndarray = tracking.FIRST_BETAS
@@ -223,17 +224,18 @@ def run_round(settings, job, adapting, monitored, base, number):
     )  # fmt: skip
     state = contrastive.copy(before.state)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        state, error = run_segment(settings, job, state, segment, before.n_updates)
+        state, error, rate = run_segment(
+            settings, job, state, segment, before.n_updates
+        )
         tracked = tracking.track(
             contrastive.model(settings.update, state), base, job, monitored,
             number + 1, plan.betas, settings.n_jobs,
         )  # fmt: skip
-        state = _with_chains(job, state, tracked, number + 1)
     path = np.vstack([before.path, [*segment, tracked.validation]])
     point = Point(state, path, *tracked[:3])
     record = {
         "n_updates": point.n_updates,
-        "learning_rate": min(plan.rate, state.largest_rate),
+        "learning_rate": rate,
         "n_gibbs_steps": plan.n_gibbs_steps,
         "weight_decay": plan.weight_decay,
         "mean_error": error,
@@ -252,9 +254,9 @@ def run_round(settings, job, adapting, monitored, base, number):
 
 
 def run_segment(settings, job, state, segment, n_before):
-    """Run some updates; returns the new state and the mean error of the batches."""
+    """Run some updates; returns the new state, and mean error and step size."""
     n_updates, first_rate, last_rate, n_gibbs_steps, weight_decay = segment
-    n_updates, error = int(n_updates), 0.0
+    n_updates, error, mean_rate = int(n_updates), 0.0, 0.0
     update = settings.update._replace(
         n_gibbs_steps=int(n_gibbs_steps), weight_decay=float(weight_decay)
     )
@@ -265,9 +267,10 @@ def run_segment(settings, job, state, segment, n_before):
         batch = job.train.states(next(batches))
         state, info = contrastive.step(update, state, batch, rate, seed)
         error += info.mean_error / n_updates
+        mean_rate += info.rate / n_updates
     contrastive.settle(update, state)
     contrastive.check(state)
-    return state, error
+    return state, error, mean_rate
 
 
 def batches_from(job, batch_size, n_before):
@@ -293,21 +296,17 @@ def decide(settings, n_rows, adapting):
     # a loss within the error of the estimates is none
     lost = current.validation < best.validation - _noise(current, best)
     n_failed = 0 if gained else plan.n_failed + lost
-    if settings.races:
-        over = current.n_updates >= settings.max_updates or n_failed >= _PATIENCE
-        n_next = _next_round(settings, current)
-        plan = plan._replace(n_failed=n_failed, n_updates=n_next)
-        return adapting._replace(plan=plan), over
     plan = plan._replace(n_failed=n_failed)
     ends = current.n_updates >= settings.max_updates
     if n_failed >= _PATIENCE:
         changed = _change(settings, n_rows, plan, current, best)
         helped = best.validation > plan.score_at_change
-        ends = ends or changed is None or not helped or plan.n_changes >= _MAX_CHANGES
+        n_in_vain = 0 if helped else plan.n_in_vain + 1
+        ends = ends or changed is None or n_in_vain >= _MAX_IN_VAIN
         if not ends:
             changed = changed._replace(
                 n_failed=0,
-                n_changes=plan.n_changes + 1,
+                n_in_vain=n_in_vain,
                 score_at_change=best.validation,
                 n_updates=_next_round(settings, best),
             )
@@ -357,27 +356,18 @@ def _has_converged(adapting):
 
 
 def repeat(settings, job, state, path, base):
-    """Run the updates of a path on the rows of another job; returns the last state.
+    """Run the updates of a path on the rows of another job.
 
-    The chains are set to annealed ones where they were set on the path.
+    Returns the last state, and what is known of its model.
     """
-    state, n_before, betas = contrastive.copy(state), 0, tracking.FIRST_BETAS
+    state, n_before = contrastive.copy(state), 0
     some = monitored_rows(job.train, job.seed, _MAX_MONITORED)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        for number, segment in enumerate(path[:, :5]):
-            state, _ = run_segment(settings, job, state, segment, n_before)
+        for segment in path[:, :5]:
+            state, *_ = run_segment(settings, job, state, segment, n_before)
             n_before += int(segment[0])
-            rbm = contrastive.model(settings.update, state)
-            tracked = tracking.track(
-                rbm, base, job, some, _REPEATED + number, betas, settings.n_jobs
-            )
-            state, betas = _with_chains(job, state, tracked, _REPEATED + number), tracked.betas
+        rbm = contrastive.model(settings.update, state)
+        tracked = tracking.track(
+            rbm, base, job, some, _REPEATED, _PRECISE_BETAS, settings.n_jobs
+        )
     return state, tracked
-
-
-def _with_chains(job, state, tracked, number):
-    """The state with the chains of an estimate, where there are any."""
-    if tracked.chains is None:
-        return state
-    seed = derived_seed(job.seed, Stream.TRACKING, number, 1)
-    return contrastive.restart_chains(state, tracked.chains, seed)

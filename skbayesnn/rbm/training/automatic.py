@@ -7,7 +7,6 @@ are at least as likely as before.
 """
 
 import time
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +29,8 @@ _LEARNING_RATE, _MAX_CHANGE = 0.1, 0.5
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
 _N_CHAINS, _N_TEMPERATURES = 100, 1000
+# Of a mean free energy in float32, nats.
+_ROUNDING = 1e-3
 
 
 class Found(NamedTuple):
@@ -37,6 +38,8 @@ class Found(NamedTuple):
 
     training: Training
     warning: str | None
+    decisions: dict
+    """fitted attributes: what was chosen"""
 
 
 def settings_of(estimator):
@@ -57,7 +60,6 @@ def settings_of(estimator):
         _LEARNING_RATE if rate == "auto" else float(rate),
         estimator.batch_size,
         estimator.max_updates,
-        races=False,
         adapts_gibbs=n_steps == "auto",
         adapts_decay=decay == "auto",
         keep_last=estimator.warm_start,
@@ -67,7 +69,7 @@ def settings_of(estimator):
     )
 
 
-def train(settings, job, make_start, task, refit):
+def train(settings, job, make_start, task, refit, stage="training"):
     """Train, check, and repeat on all rows.
 
     Parameters
@@ -80,6 +82,8 @@ def train(settings, job, make_start, task, refit):
     task : callback context
     refit : bool
         Whether to repeat the training on all rows.
+    stage : str
+        Name of the training in the checkpoint.
 
     Returns
     -------
@@ -88,27 +92,23 @@ def train(settings, job, make_start, task, refit):
     start = make_start(job)
     finished = job.checkpoint.load("result")
     if finished is not None:
-        return Found(Training(*finished[:3]), None)
+        return finished.state
     began = time.perf_counter()
-    outcome = adaptive.train(settings, job, start, "training", task)
+    outcome = adaptive.train(settings, job, start, stage, task)
     training, best = outcome.training, outcome.best
     if training.interrupted:
-        return Found(training, None)
-    base = adaptive.base_of(job.train)
-    rbm = contrastive.model(settings.update, best.state)
-    validation, warning = _check(settings, job, rbm, base, best)
-    if validation < _independent(job, base):
-        state = _without_units(settings, job, len(rbm.weights))
-        warning = _NOTHING.format(validation, _independent(job, base))
-        training = training._replace(state=state)
-    elif refit and job.whole is not None and len(best.path) and not training.stopped:
+        return Found(training, None, _decisions(best))
+    found = _check(settings, job, outcome)
+    whole = refit and job.whole is not None and not training.stopped
+    if whole and len(best.path) and found.training is training:
         training = _repeat(settings, job, make_start, training, best)
+        found = found._replace(training=training)
     if settings.verbose:
         print(_summary(best))
     seconds = time.perf_counter() - began
-    progress = Progress(*training[:3], seconds, done=True)
+    progress = Progress(found, training.history, training.n_iter, seconds, done=True)
     job.checkpoint.save("result", progress, finished=True)
-    return Found(training, warning)
+    return found
 
 
 def model(settings, found):
@@ -130,21 +130,49 @@ _NOTHING = (
 )
 
 
-def _check(settings, job, rbm, base, best):
+def _check(settings, job, outcome):
+    """The training, or independent features if those are better, and a warning."""
+    training, best = outcome.training, outcome.best
+    base = adaptive.base_of(job.train)
+    rbm = contrastive.model(settings.update, best.state)
+    validation, warning = _estimate(settings, job, rbm, base, best)
+    independent = _independent(job, base)
+    # no unit may be worth it: the start, which learned nothing, is as good
+    if validation < independent - 3.0 * best.error - _ROUNDING:
+        state = _without_units(settings, job, len(rbm.weights))
+        warning = _NOTHING.format(validation, independent)
+        training = training._replace(state=state)
+        best = best._replace(validation=independent)
+    return Found(training, warning, _decisions(best))
+
+
+def _decisions(best):
+    """Fitted attributes that tell what was chosen."""
+    n_steps, decay = best.path[-1, 3:5] if len(best.path) else (1, 0.0)
+    return {
+        "n_updates_": best.n_updates,
+        "n_gibbs_steps_": int(n_steps),
+        "weight_decay_": float(decay),
+    }
+
+
+def _estimate(settings, job, rbm, base, best):
     """The lower of two estimates of the validation likelihood, and a warning."""
     if not len(rbm.weights) or best.error == 0.0:
         return best.validation, None
     seed = int(derived_seed(job.seed, Stream.TRACKING, 0, 2))
+    betas = np.linspace(0.0, 1.0, _N_TEMPERATURES // 4 + 1)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        betas = np.linspace(0.0, 1.0, _N_TEMPERATURES // 4 + 1)
-        for n_steps in (_N_TEMPERATURES, None):
-            path = annealing.make_path(rbm, base, betas)
-            pair = annealing.run_both(path, _N_CHAINS, seed, settings.n_jobs)
-            if n_steps is not None:
-                betas = respace(pair.betas, pair.lengths, n_steps)
+        path = annealing.make_path(rbm, base, betas)
+        pair = annealing.run_both(path, _N_CHAINS, seed, settings.n_jobs)
+        betas = respace(pair.betas, pair.lengths, _N_TEMPERATURES)
+        path = annealing.make_path(rbm, base, betas)
+        pair = annealing.run_both(path, _N_CHAINS, seed, settings.n_jobs)
     result = combine(pair, annealing.base_log_partition(rbm, base))
     energy = mean_log_probability(rbm, job.validation)
-    ahead, back = energy - result.forward, energy - result.reverse
+    ahead, back = (
+        energy - one.log_partition for one in (result.forward, result.reverse)
+    )
     if differ(result) and abs(ahead - back) > _MAX_DIFFERENCE:
         return min(ahead, back), _DIFFERENT.format(ahead, back)
     return energy - result.log_partition, None
@@ -177,10 +205,10 @@ def _repeat(settings, job, make_start, training, best):
 
 
 def _summary(best):
-    rounds = best.path
-    n_steps, decay = (1, 0.0) if not len(rounds) else rounds[-1, 3:5]
+    chosen = _decisions(best)
     return (
-        f"chosen: {len(best.state.rbm.weights)} units, {best.n_updates} updates, "
-        f"{n_steps:.0f} Gibbs steps, weight decay {decay:.2g}, validation "
-        f"log-likelihood {best.validation:.2f} nats"
+        f"chosen: {len(best.state.rbm.weights)} units, {chosen['n_updates_']} updates, "
+        f"{chosen['n_gibbs_steps_']} Gibbs steps, weight decay "
+        f"{chosen['weight_decay_']:.2g}, validation log-likelihood "
+        f"{best.validation:.2f} nats"
     )

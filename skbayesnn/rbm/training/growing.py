@@ -34,17 +34,22 @@ class Settings(NamedTuple):
     verbose: bool
 
 
-def settings_of(estimator):
-    """The settings of an estimator with the parameters of `FrankWolfeRBM`."""
+def step_settings(estimator):
+    """The settings of a step, from the parameters of `FrankWolfeRBM`."""
     names = growth.Settings._fields
     step = growth.Settings(**{name: getattr(estimator, name) for name in names})
+    return step._replace(
+        unit_penalty=float(step.unit_penalty),
+        learning_rate=float(step.learning_rate),
+        averaging=float(step.averaging),
+        tol=float(step.tol),
+    )
+
+
+def settings_of(estimator):
+    """The settings of a growth, from the parameters of `FrankWolfeRBM`."""
     return Settings(
-        step._replace(
-            unit_penalty=float(step.unit_penalty),
-            learning_rate=float(step.learning_rate),
-            averaging=float(step.averaging),
-            tol=float(step.tol),
-        ),
+        step_settings(estimator),
         estimator.n_components,
         estimator.n_iter_no_change,
         estimator.max_gap if estimator.early_stopping else None,

@@ -1,28 +1,34 @@
 """The number of hidden units: sizes that double race for the validation rows.
 
-Every size starts from as many units as it has, each found by a Frank-Wolfe search on
-rows of its own, and is trained for the same number of updates. The race ends when a
-doubling gains little of what all units have gained.
+Every size is trained for the same number of updates, from small random weights. The
+race ends when a doubling gains little of what all units have gained. At the size that
+has won, units that were found by Frank-Wolfe searches, each on rows of its own, run
+once more: training goes on from the better start.
 """
 
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from .. import model as solver
-from ..learning import growth
-from . import adaptive
+from ..learning import contrastive, growth
+from . import adaptive, automatic
 from .growing import MONITORED_ROWS, start_growth
-from .history import append_record
+from .history import append_record, print_round
 from .job import Start, computing
-from .start import independent_model, start_training
+from .outcome import Training
+from .start import independent_model, start_model, start_training
 
 _FIRST = 16
+# Largest number that is tried, unless there are fewer rows.
+MAX_UNITS = 1024
 # Updates of a race: enough to tell sizes apart, few beside those of a training.
-_N_UPDATES = 2000
+_N_UPDATES = 1500
 # Fraction of the whole gain that a doubling has to add.
-_LEAST_GAIN = 0.01
+_LEAST_GAIN = 0.003
+# A smaller gain than so many standard errors of an estimate is none.
+_LEAST_ERRORS = 2.0
 # Norm of the units' weights at the start: they are directions, not yet units.
 _START_NORM = 0.5
 
@@ -34,73 +40,119 @@ class Search(NamedTuple):
     n_chains: int
 
 
+class Runner(NamedTuple):
+    """A size and its start, with how far it came."""
+
+    outcome: adaptive.Outcome | None
+    make_state: Callable
+    """``make_state(job, n_units)`` gives the first state of a training"""
+    n_units: int
+    history: dict
+    """one entry for it and each before it"""
+
+
 class Race(NamedTuple):
     """The end of a race."""
 
     n_units: int
-    history: dict
-    """one entry per size"""
-    stopped: bool
+    make_state: Callable
+    training: Training
+    """of that size, with one entry of the history per size"""
 
 
-def limit_of(rows):
-    """Largest number of units that is tried: no more than rows."""
-    return max(1, min(1024, len(rows)))
-
-
-def race(settings, search, job, limit, task, history):
-    """Find the number of units.
+def train(settings, search, job, task, refit):
+    """Find the number of units, and train so many.
 
     Parameters
     ----------
     settings : adaptive.Settings
-        Of the training that follows.
     search : Search
     job : Job
-    limit : int
-        Largest number of units.
     task : callback context
-    history : dict
-        Entries so far.
+    refit : bool
+        Whether to repeat the training on all rows.
 
     Returns
     -------
-    race : Race
+    found : automatic.Found
+    """
+    raced = race(settings, search, job, task)
+    training = raced.training
+    if training.stopped:
+        return automatic.Found(training, None, {})
+
+    def make_start(job):
+        state = partial(raced.make_state, job, raced.n_units)
+        return Start(state, training.history, training.n_iter)
+
+    return automatic.train(settings, job, make_start, task, refit)
+
+
+def race(settings, search, job, task):
+    """Find the number of units, and how they start.
+
+    Returns a `Race`.
     """
     n_updates = min(_N_UPDATES, settings.max_updates)
-    settings = settings._replace(races=True, max_updates=n_updates)
-    best, size, whole = None, min(_FIRST, limit), 0.0
+    settings = settings._replace(max_updates=n_updates)
+    random = partial(_random_units, settings)
+    searched = partial(_searched_units, settings, search)
+    limit = max(1, min(MAX_UNITS, len(job.train)))
+    run = partial(_run, settings, job, task, time.perf_counter())
+    best, size, whole = Runner(None, random, 0, {}), min(_FIRST, limit), 0.0
     while True:
-        start = units_start(search, settings, job, size)
-        name = f"{size} units"
-        outcome = adaptive.train(settings, job, start, name, task)
-        training, point = outcome.training, outcome.best
-        if training.interrupted:
-            raise KeyboardInterrupt
-        gain = point.validation - (best[1] if best else outcome.first_score)
+        new = run(best, random, size, f"{size} units")
+        gain = new.history["gain"][-1]
         whole += gain
-        record = {
-            "n_components": size,
-            "change": size if best is None else size - best[0],
-            "gain": gain,
-            "log_likelihood": point.log_likelihood,
-            "validation_log_likelihood": point.validation,
-        }
-        history = append_record(history, record)
-        if best is not None and gain < max(_LEAST_GAIN * whole, 2.0 * point.error):
-            return Race(best[0], history, training.stopped)
-        best = size, point.validation
-        if size == limit or training.stopped:
-            return Race(size, history, training.stopped)
+        least = max(_LEAST_GAIN * whole, _LEAST_ERRORS * new.outcome.best.error)
+        small = best.n_units and gain < least
+        best = best._replace(history=new.history) if small else new
+        if small or size == limit or new.outcome.training.stopped:
+            break
         size = min(2 * size, limit)
+    if not new.outcome.training.stopped:
+        new = run(best, searched, best.n_units, f"{best.n_units} searched units")
+        small = new.history["gain"][-1] < _LEAST_ERRORS * new.outcome.best.error
+        best = best._replace(history=new.history) if small else new
+    stopped = new.outcome.training.stopped
+    state, n_iter = best.outcome.best.state, len(best.history["gain"])
+    training = Training(state, best.history, n_iter, stopped=stopped)
+    return Race(best.n_units, best.make_state, training)
 
 
-def units_start(search, settings, job, n_units):
-    """The `Start` of a training of so many units, in directions that were searched."""
-    return Start(partial(_first_state, search, settings, job, n_units), {}, 0)
+def _run(settings, job, task, began, best, make_state, size, name):
+    """Train one size from one start, and compare it with the best so far."""
+    size_task = job.callbacks.begin(task.subcontext(name, max_subtasks=None))
+    start = Start(partial(make_state, job, size), {}, 0)
+    outcome = adaptive.train(settings, job, start, name, size_task)
+    if outcome.training.interrupted:
+        raise KeyboardInterrupt
+    point = outcome.best
+    rbm = contrastive.model(settings.update, point.state)
+    stopped = job.callbacks.end(size_task, rbm) or outcome.training.stopped
+    before = best.outcome.best.validation if best.n_units else outcome.first_score
+    record = {
+        "n_components": size,
+        "change": size - best.n_units,
+        "gain": point.validation - before,
+        "log_likelihood": point.log_likelihood,
+        "validation_log_likelihood": point.validation,
+        "seconds": time.perf_counter() - began,
+    }
+    if settings.verbose:
+        print_round(name, record)
+    outcome = outcome._replace(training=outcome.training._replace(stopped=stopped))
+    return Runner(outcome, make_state, size, append_record(best.history, record))
 
 
-def _first_state(search, settings, job, n_units):
+def _random_units(settings, job, n_units):
+    """The first state of a training from small random weights."""
+    rbm = start_model("random", n_units, job.train, job.seed)
+    return start_training(rbm, job.train, settings.batch_size, job.seed)
+
+
+def _searched_units(settings, search, job, n_units):
+    """The same from directions that Frank-Wolfe searches have found."""
     rows = job.train
     with computing(settings.n_jobs, settings.learning_rate):
         state = start_growth(independent_model(rows), rows, search.n_chains, job.seed)

@@ -1,16 +1,14 @@
 """The log-likelihood during a training: exact where it is cheap, else by annealing.
 
 A short annealed importance sampling is enough to compare the models of one training.
-Each estimate tells how many temperatures the next one needs, and where. Its chains have
-come to the model from independent units, past the barriers between its modes: training
-may continue from them.
+Each estimate tells how many temperatures the next one needs, and where.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ..._random import Stream, derived_seed, generator
+from ..._random import Stream, derived_seed
 from ..likelihood import annealing, exact
 from ..likelihood.adaptation import respace
 from ..likelihood.estimates import summarise
@@ -23,8 +21,6 @@ _FEWEST, _MOST = 200, 3200
 # Standard deviation of the log weights above which temperatures are doubled, and below
 # which they are halved.
 _MANY, _FEW = 1.0, 0.3
-# Effective fraction of the chains from which training may continue.
-_MIN_EFFECTIVE = 0.5
 
 FIRST_BETAS = annealing.make_betas(_FEWEST + 1)
 
@@ -40,8 +36,6 @@ class Tracked(NamedTuple):
     """standard error of the log partition function, nats"""
     betas: np.ndarray
     """temperatures for the next estimate"""
-    chains: np.ndarray | None
-    """(n_chains, n_features) visible states of the model; None if they are too few"""
 
 
 def track(rbm, base, job, monitored, number, betas=FIRST_BETAS, n_jobs=None):
@@ -66,7 +60,7 @@ def track(rbm, base, job, monitored, number, betas=FIRST_BETAS, n_jobs=None):
     tracked : Tracked
     """
     if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
-        log_partition, error, chains = exact.log_partition(rbm), 0.0, None
+        log_partition, error = exact.log_partition(rbm), 0.0
     else:
         seed = int(derived_seed(job.seed, Stream.TRACKING, number))
         path = annealing.make_path(rbm, base, betas)
@@ -76,12 +70,12 @@ def track(rbm, base, job, monitored, number, betas=FIRST_BETAS, n_jobs=None):
         log_partition = result.log_partition
         # the interval is three standard errors to both sides
         error = (result.interval[1] - log_partition) / 3.0
-        betas, chains = _next_betas(path, run, result), _chains(run, result, seed)
+        betas = _next_betas(path, run, result)
     validation = np.nan
     if job.validation is not None:
         validation = mean_log_probability(rbm, job.validation) - log_partition
     train = mean_log_probability(rbm, monitored) - log_partition
-    return Tracked(train, float(validation), float(error), betas, chains)
+    return Tracked(train, float(validation), float(error), betas)
 
 
 def _next_betas(path, run, result):
@@ -92,10 +86,3 @@ def _next_betas(path, run, result):
     elif result.log_weight_std < _FEW:
         n_steps = max(_FEWEST, n_steps // 2)
     return respace(path.betas, run.works.std(axis=1), n_steps)
-
-
-def _chains(run, result, seed):
-    if result.effective_sample_size < _MIN_EFFECTIVE * _N_CHAINS:
-        return None
-    states = annealing.resample(run.log_weights, run.states, seed)
-    return states[generator(seed, Stream.INITIAL_CHAINS).permutation(len(states))]
