@@ -22,7 +22,7 @@ from .contrastive_divergence import (
 from .inference import RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive, growth
 from .rbm_texts import TEXTS
-from .training import automatic, epochs, growing, sizes
+from .training import automatic, growing, sizes
 from .training.job import (
     Callbacks,
     Start,
@@ -494,7 +494,9 @@ class FrankWolfeRBM(BaseRBM):
         # its steps count from one, as those of the growth did
         seed = int(derived_seed(job.seed, Stream.FINE_TUNING, dtype=np.uint32))
         job = job._replace(seed=seed)
-        if job.validation is None and (tuner.early_stopping or tuner.max_iter == "auto"):
+        if job.validation is None and (
+            tuner.early_stopping or tuner.max_iter == "auto"
+        ):
             train, validation = split_rows(job.train, tuner.validation_fraction, seed)
             job = job._replace(train=train, validation=validation, whole=job.train)
         return tuner, job

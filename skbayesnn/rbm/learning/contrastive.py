@@ -205,7 +205,11 @@ def _changes(settings, state, factors, n_rows, mean_v):
     mean_h = means[:n_rows].mean(axis=0) - means[n_rows:].mean(axis=0)
     signs = np.repeat(np.float32([1.0 / n_rows, -1.0 / n_model]), [n_rows, n_model])
     some = np.r_[: min(n_rows, _JUDGED), n_rows : n_rows + min(n_model, _JUDGED)]
-    return ((v[some] @ v.T) * (h[some] @ h.T)) @ signs + v[some] @ mean_v + h[some] @ mean_h
+    return (
+        ((v[some] @ v.T) * (h[some] @ h.T)) @ signs
+        + v[some] @ mean_v
+        + h[some] @ mean_h
+    )
 
 
 def settle(settings, state):
