@@ -257,15 +257,20 @@ def run_round(settings, job, adapting, monitored, base, number):
 
 def run_segment(settings, job, state, segment, n_before):
     """Run some updates; returns the new state, and mean error and step size."""
-    n_updates, first_rate, last_rate, n_gibbs_steps, weight_decay = segment
+    n_updates, top_rate, last_rate, n_gibbs_steps, weight_decay = segment
     n_updates, error, mean_rate = int(n_updates), 0.0, 0.0
-    update = settings.update._replace(
+    update = settings.update
+    if update.max_change is not None:
+        # half of the rate is half of the change, too
+        change = update.max_change * top_rate / settings.learning_rate
+        update = update._replace(max_change=change)
+    update = update._replace(
         n_gibbs_steps=int(n_gibbs_steps), weight_decay=float(weight_decay)
     )
     seed = derived_seed(job.seed, Stream.EPOCH_CHAINS)
     batches = batches_from(job, settings.batch_size, n_before)
     for k in range(n_updates):
-        rate = first_rate + (last_rate - first_rate) * k / n_updates
+        rate = top_rate + (last_rate - top_rate) * k / n_updates
         batch = job.train.states(next(batches))
         state, info = contrastive.step(update, state, batch, rate, seed)
         error += info.mean_error / n_updates

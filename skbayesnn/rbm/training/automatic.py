@@ -21,7 +21,7 @@ from .outcome import Training
 from .start import independent_model, start_training
 
 # What an adapted training starts with, where the estimator says "auto".
-_LEARNING_RATE, _MAX_CHANGE = 0.1, 0.5
+_LEARNING_RATE, _MAX_CHANGE = 0.2, 1.0
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
 # Of a mean free energy in float32, nats.
