@@ -11,7 +11,8 @@ directions, exact where there are at most 20 features. The test rows are read on
 each number that is reported; nothing is chosen on them.
 
 ``--parts`` runs some of defaults, trainer (ContrastiveDivergenceRBM with its
-defaults), grid, sklearn; ``--sets`` some of the sets. Their values replace those in an output file that exists.
+defaults), grid, sklearn; ``--sets`` some of the sets. Their values replace those in an
+output file that exists.
 """
 
 import argparse
