@@ -36,8 +36,10 @@ def tracked_likelihoods(rbm):
     if not tracked:
         raise ValueError(
             f"{type(rbm).__name__} has not tracked its likelihood: history_ has no "
-            "estimate of log_likelihood or validation_log_likelihood. Fit it with "
-            "validation data, fit(X, X_val=...), or with early_stopping=True."
+            "estimate of log_likelihood or validation_log_likelihood. Automatic "
+            "training tracks it: max_iter='auto' of ContrastiveDivergenceRBM, "
+            "n_components='auto' of FrankWolfeRBM, on rows that are held out or on "
+            "those of fit(X, X_val=...)."
         )
     return tracked
 

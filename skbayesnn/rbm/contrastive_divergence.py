@@ -32,10 +32,10 @@ class ContrastiveDivergenceRBM(BaseRBM):
     n_components : int, default=256
         Number of hidden units. Ignored if ``init`` is given.
     learning_rate : "auto" or float, default="auto"
-        Step size at the start, per mean gradient. With "auto" and ``max_iter="auto"``,
-        it starts at 0.1, is limited by how much an update changes the log probability
-        of data and chains, is halved when the chains do not follow, and ends at 0.
-        With a number of epochs, "auto" is 0.2.
+        Step size at the start, per mean gradient. "auto" is 0.2. With
+        ``max_iter="auto"``, the step size is halved when the chains do not follow, and
+        falls to 0 in the end; "auto" also limits it in each update, so that the log
+        probability of data and chains changes by at most 1 nat (standard deviation).
     max_iter : "auto" or int, default="auto"
         Number of epochs: passes over the data, newly shuffled each. With "auto",
         training goes in rounds of updates, and ends when rows that it has not seen
@@ -45,17 +45,20 @@ class ContrastiveDivergenceRBM(BaseRBM):
     {{n_jobs}}
     {{random_state}}
     verbose : bool or int, default=False
-        Whether to print one line per epoch, with the remaining time.
+        Whether to print one line per epoch, with the remaining time; with
+        ``max_iter="auto"``, one line per round, and in the end what was chosen.
 
     Other Parameters
     ----------------
     schedule : {"linear", "constant", "inverse"}, default="linear"
-        Course of the step size: linearly down to 0 at ``max_iter``; constant; or
-        divided by 1 + 10 t, with t from 0 to 1 over the fit.
+        Course of the step size with a number of epochs: linearly down to 0 at
+        ``max_iter``; constant; or divided by 1 + 10 t, with t from 0 to 1 over the fit.
     {{batch_size}}
     n_gibbs_steps : "auto" or int, default="auto"
         Steps of the chains per update, the k of CD-k. "auto" is 1 with a number of
-        epochs; else it follows from how fast the chains mix, from 1 to 10.
+        epochs. Else it is 1 at the start, 5 if the chains remember their states after
+        20 steps, and up to 10 after losses; if that does not help, persistent chains
+        run at 10 temperatures instead, with one step each.
     persistent : bool, default=True
         Whether the chains continue from one update to the next.
     momentum : float, default=0.0
@@ -63,7 +66,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
     weight_decay : "auto" or float, default="auto"
         Strength of the penalty ``weight_decay / 2`` times the sum of squared weights
         on the mean log-likelihood. "auto" is 0 with a number of epochs; else 0 until
-        the model overfits, and then what lets the validation rows gain most.
+        the model overfits, and then increased until the validation rows gain no more.
     centered : bool, default=True
         Whether to centre the gradient.
     averaging : float, default=0.1
@@ -84,9 +87,10 @@ class ContrastiveDivergenceRBM(BaseRBM):
         {{max_gap}}
     {{checkpoint}}
     warm_start : bool, default=False
-        Whether to continue from the previous fit for ``max_iter`` more epochs. A fit
-        that is interrupted by Ctrl-C then keeps the last finished epoch, or the best
-        round.
+        Whether to continue from the previous fit for ``max_iter`` more epochs, or,
+        with "auto", until the validation rows gain no more; that is not repeated on all
+        rows. A fit that is interrupted by Ctrl-C then keeps the last finished epoch, or
+        the model of the best round.
 
     Attributes
     ----------
@@ -102,16 +106,22 @@ class ContrastiveDivergenceRBM(BaseRBM):
         Number of epochs, or of rounds with ``max_iter="auto"``.
     n_updates_, n_gibbs_steps_ : int
         Number of updates that led to the model, and the Gibbs steps of the last ones.
+    n_replicas_ : int
+        Number of temperatures of the chains in the last updates, with
+        ``max_iter="auto"``: 1, or 10 if a single one lost modes of the data.
     weight_decay_ : float
         The weight decay of the last updates.
     history_ : dict of ndarray, one entry per epoch or round
         ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
         squared difference between the mean visible states of data and chains), and,
-        of epochs with validation data, ``gap`` (nats). Of rounds: ``n_updates`` on the
-        path to this model, ``n_gibbs_steps``, ``weight_decay``, ``log_likelihood`` of
+        of epochs with validation data, ``gap`` (nats). Of rounds, in which
+        ``learning_rate`` is the mean: ``n_updates`` on the path to this model,
+        ``n_gibbs_steps``, ``n_replicas``, ``weight_decay``, ``log_likelihood`` of
         training rows and ``validation_log_likelihood`` (nats per sample, estimated),
         ``log_partition_error`` (standard error of both, nats), and ``correlation`` of
-        the chains' states with those 20 steps later.
+        the chains' states with those 20 steps later (NaN once that no longer matters).
+        A smaller ``n_updates`` than in the round before shows that training returned
+        to the best model.
     {{n_features_in_}}
     {{feature_names_in_}}
 
@@ -129,19 +139,29 @@ class ContrastiveDivergenceRBM(BaseRBM):
     of threads. A state then flips if its random number lies within the rounding error
     of its probability, and the chains separate, with the same distribution.
 
-    With ``max_iter="auto"``, log-likelihoods are estimated after each round of updates
-    by a short annealed importance sampling (exactly up to 16 units or features). While
-    the validation rows gain, training continues. When they lose, it returns to the best
-    model: with more Gibbs steps and half of the step size if the training rows lost as
-    well, with a larger weight decay if they gained. It ends when a doubling of the
-    updates gains less than 0.2 % of what all have gained, or no change helps. A model
-    below independent features is never returned: the weights are 0 then, with a
-    `MixingWarning`.
+    With ``max_iter="auto"``, updates go in rounds, each a third of all before and at
+    most 2000. After each, log-likelihoods are estimated by a short annealed importance
+    sampling (exactly up to 16 units or features) [5]_. While the validation rows gain,
+    training continues. After two rounds with a loss, it returns to the best model: with
+    more Gibbs steps and half of the step size if the training rows lost as well, or
+    with chains at 10 temperatures [6]_ [7]_ if that has not helped; with a larger
+    weight decay if the training rows gained. It ends when a doubling of the updates
+    gains less than 0.2 % of what all have gained, when three changes in a row did not
+    help, or at ``max_updates``. From the best model, the step size then falls to 0,
+    over 30 % more updates.
+
+    The model is the best one by annealing in both directions; if they differ by more
+    than 1 nat, a `MixingWarning` says so. If rows were held out, the updates that led
+    to it are repeated on all rows (``refit``); the result is kept unless the rows that
+    were held out became clearly less likely by it. A model below independent features
+    is never returned: the weights are 0 then, with a `MixingWarning`. ``schedule``,
+    ``early_stopping`` and ``max_gap`` are for a number of epochs.
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
     ``sklearn.callback`` shows a bar for the epochs, with the remaining time (it needs
     rich). Callbacks get ``X`` and ``y`` as ``fit`` got them, and the model after each
-    epoch. If one asks to stop, the fit ends and counts as finished.
+    epoch or the best one so far after each round. If one asks to stop, the fit ends
+    and counts as finished.
 
     References
     ----------
@@ -153,9 +173,18 @@ class ContrastiveDivergenceRBM(BaseRBM):
        the likelihood gradient", ICML, 2008.
     .. [4] J. Melchior, A. Fischer, L. Wiskott, "How to center deep Boltzmann
        machines", Journal of Machine Learning Research, 2016.
+    .. [5] G. Desjardins, A. Courville, Y. Bengio, "On tracking the partition
+       function", NIPS, 2011.
+    .. [6] G. Desjardins, A. Courville, Y. Bengio, P. Vincent, O. Delalleau, "Tempered
+       Markov chain Monte Carlo for training of restricted Boltzmann machines",
+       AISTATS, 2010.
+    .. [7] K. Cho, T. Raiko, A. Ilin, "Parallel tempering is efficient for learning
+       restricted Boltzmann machines", IJCNN, 2010.
 
     Examples
     --------
+    With a number of epochs, a fit takes a time that is known:
+
     >>> from sklearn.datasets import load_digits
     >>> from skbayesnn import ContrastiveDivergenceRBM
     >>> X = load_digits().data > 7
@@ -163,6 +192,14 @@ class ContrastiveDivergenceRBM(BaseRBM):
     >>> rbm.transform(X).shape
     (1797, 32)
     >>> bool(rbm.score(X) > -25.0)
+    True
+
+    By default, training decides for itself when to end, here on small images:
+
+    >>> X = load_digits().images[:500, ::2, ::2].reshape(-1, 16) > 7
+    >>> rbm = ContrastiveDivergenceRBM(8, random_state=0).fit(X)
+    >>> history = rbm.history_["validation_log_likelihood"]
+    >>> len(history) == rbm.n_iter_
     True
     """
 

@@ -1,4 +1,4 @@
-"""The RBM that finds its own size: Frank-Wolfe adds one hidden unit per step."""
+"""The RBM that finds its own size: by a race of sizes, or growing unit by unit."""
 
 from functools import partial
 from numbers import Integral, Real
@@ -37,9 +37,12 @@ from .training.start import independent_model, model_of_init, start_training
 
 @shared_parameters(TEXTS)
 class FrankWolfeRBM(BaseRBM):
-    r"""Binary restricted Boltzmann machine that grows, one hidden unit per step.
+    r"""Binary restricted Boltzmann machine that chooses its number of hidden units.
 
-    The RBM with a distribution q over hidden units,
+    By default nothing has to be set: sizes are compared on rows that are held out, and
+    the best one is trained until those rows gain no more; see Notes. With a number of
+    units, the model grows as in [1]_, one unit per step. The RBM with a distribution q
+    over hidden units,
 
     .. math:: \log p(v) = \alpha E_{q(w)}[\log(1 + e^{w^T v})] + b^T v - \log Z,
 
@@ -50,24 +53,34 @@ class FrankWolfeRBM(BaseRBM):
 
     Parameters
     ----------
-    n_components : int, default=100
-        Largest number of hidden units. If no unit gains anything, one idle unit with
-        zero weights is kept.
+    n_components : "auto" or int, default="auto"
+        Number of hidden units. With "auto", the likelihood of held-out rows decides,
+        between 16 and 1024 units and no more than there are rows; this needs
+        ``alpha="count"`` and ``init=None``. A number is the largest size of a model
+        that grows unit by unit. If no unit gains anything, one idle unit with zero
+        weights is kept.
     unit_penalty : float, default=0.1
         Strength λ of the penalty λ/2 |w, b|^2 on the gain of a new unit.
     learning_rate : float, default=0.1
         Step size of bias steps, and of the first corrective step after each unit; that
-        of the last is near 0.
+        of the last is near 0. Ignored with ``n_components="auto"``.
     fine_tune : None or ContrastiveDivergenceRBM, default=None
-        Estimator of which a clone trains the grown model further. It starts from the
-        grown model in place of its ``init``. Its ``checkpoint`` must be None.
+        With ``n_components="auto"``, the estimator whose parameters the training takes;
+        its ``max_iter`` must be "auto". None stands for the defaults of
+        `ContrastiveDivergenceRBM` with this ``batch_size``. Its ``n_components``,
+        ``init``, ``binarize``, ``n_jobs``, ``random_state``, ``verbose``,
+        ``validation_fraction`` and ``warm_start`` are ignored in favour of those here.
+        With a number of units, a clone of it trains the grown model further, from that
+        model in place of its ``init``; None means no such training. Its ``checkpoint``
+        must be None.
     {{early_stopping}}
     {{binarize}}
     {{n_jobs}}
     {{random_state}}
     verbose : bool or int, default=False
         Whether to print one line per step, with the remaining time if all units are
-        found.
+        found; with ``n_components="auto"``, one line per round of updates, one per size
+        that was tried, and in the end what was chosen.
 
     Other Parameters
     ----------------
@@ -75,8 +88,9 @@ class FrankWolfeRBM(BaseRBM):
         What a new unit maximises: the exact gain in mean log-likelihood,
         :math:`E_{data}[\log(1 + e^{w^T v})] - \log E_{model}[1 + e^{w^T v}]`; or its
         linearisation (9), which overestimates it. With "likelihood", the unit is
-        checked on held-out chains and rows. It enters scaled by the fraction (1, 1/2,
-        ..., 1/16) that gains most there, or not at all.
+        checked on held-out chains and rows: of the iterates 1, 2, 3, 5, 10 and the
+        last of its search, the one that gains most there is taken. It enters scaled by
+        the fraction (1, 1/2, ..., 1/16) that gains most there, or not at all.
     radius : float or None, default=None
         Radius of the ball that is searched, in addition to the penalty. None means the
         whole space.
@@ -115,7 +129,8 @@ class FrankWolfeRBM(BaseRBM):
         :class:`~sklearn.frozen.FrozenEstimator`. None starts without hidden units, at
         the base rates.
     fine_tune_norm : float or None, default=None
-        Largest norm of a unit's weights before fine-tuning; inputs of units with larger
+        Largest norm of a unit's weights before the fine-tuning of a grown model (it is
+        always 0.5 with ``n_components="auto"``); inputs of units with larger
         weights are scaled down. 0.5 is a good value. Grown units are near saturation,
         above all the first ones. From small weights in their directions, a fine-tuning
         as long as a training from random weights ends at a better likelihood, a short
@@ -129,8 +144,10 @@ class FrankWolfeRBM(BaseRBM):
         {{max_gap}}
     {{checkpoint}}
     warm_start : bool, default=False
-        Whether to continue from the previous fit, up to a raised ``n_components``. A
-        fit that is interrupted by Ctrl-C then keeps the last finished step.
+        Whether to continue from the previous fit, up to a raised ``n_components``, or,
+        with "auto", by training the earlier units further. A fit that is interrupted
+        by Ctrl-C then keeps the last finished step of a growth, or the best round of a
+        training.
 
     Attributes
     ----------
@@ -145,17 +162,32 @@ class FrankWolfeRBM(BaseRBM):
     {{log_partition_}}
     {{n_components_}}
     n_iter_ : int
-        Number of Frank-Wolfe steps.
+        Number of Frank-Wolfe steps; with ``n_components="auto"``, of the entries of
+        ``history_``.
+    n_updates_, n_gibbs_steps_, n_replicas_ : int
+        With ``n_components="auto"``: number of updates that led to the model, and the
+        Gibbs steps and temperatures of the last ones.
+    weight_decay_ : float
+        The weight decay of the last updates, with ``n_components="auto"``.
     history_ : dict of ndarray, one entry per step
-        ``n_components`` after it; ``change`` (number of units added; -1: one removed;
-        0: none found); ``gain`` of the unit on held-out chains (nats per sample), its
-        ``norm``, the ``effective_sample_size`` of those chains after reweighting to
-        the model with the unit; ``frank_wolfe_gap`` of the linearised objective
-        (nats); ``acceptance`` of the chains; mean ``free_energy`` of training rows
-        and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
+        Of a growth: ``n_components`` after it; ``change`` (number of units added; -1:
+        one removed; 0: none found); ``gain`` of the unit on held-out chains (nats per
+        sample), its ``norm``, the ``effective_sample_size`` of those chains after
+        reweighting to the model with the unit; ``frank_wolfe_gap`` of the linearised
+        objective (nats); ``acceptance`` of the chains; mean ``free_energy`` of training
+        rows and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
         ``seconds`` since the start.
+
+        With ``n_components="auto"``, the first entries are the starts that were
+        compared: ``n_components``, the ``change`` from the best one before, its
+        ``gain`` over that one and the ``log_likelihood`` and
+        ``validation_log_likelihood`` that it reached (nats per sample). The last of
+        them, with the size that won before, started from searched units. The entries
+        of the rounds follow, with the columns of `ContrastiveDivergenceRBM`. A column
+        is NaN where it does not apply. ``seconds`` start again with the rounds.
     fine_tune_ : ContrastiveDivergenceRBM
-        The fitted fine-tuner, if ``fine_tune`` is given.
+        The fitted fine-tuner, if ``fine_tune`` is given and ``n_components`` is a
+        number.
     {{n_features_in_}}
     {{feature_names_in_}}
 
@@ -165,28 +197,63 @@ class FrankWolfeRBM(BaseRBM):
 
     Notes
     -----
-    Units are kept in the order in which they were added. See
-    `ContrastiveDivergenceRBM` for what can change a result in its last digits. Without
-    ``early_stopping``, growth usually continues to ``n_components``: corrective steps
-    fit the rows on which units are checked.
+    **Automatic size.** With ``n_components="auto"``, rows are held out
+    (``validation_fraction``, or ``X_val`` in ``fit``), and models with 16, 32, 64, ...
+    units are trained from small random weights, with about 2000 updates each, until
+    two doublings in a row gain less than 0.3 % of what all units have gained on those
+    rows. At the size that won, units found by Frank-Wolfe searches, each on rows of its
+    own and scaled down to a norm of 0.5, race as a start against the random ones. From
+    the better start, the model is trained as `ContrastiveDivergenceRBM` does with
+    ``max_iter="auto"``: log-likelihoods are tracked during training [2]_, and chains
+    that lose the modes of the model run at several temperatures [3]_ [4]_. If rows were
+    held out, the training is then repeated on all rows (``refit`` of ``fine_tune``).
+    ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
+    ``max_search_iter`` belong to the searches; other parameters of the growth, and
+    ``early_stopping``, are ignored. Units then have no order.
+
+    **Growth.** With a number of units, they are kept in the order in which they were
+    added. Without ``early_stopping``, growth usually continues to ``n_components``:
+    corrective steps fit the rows on which units are checked.
+
+    See `ContrastiveDivergenceRBM` for what can change a result in its last digits.
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
     ``sklearn.callback`` shows bars for the growth, by units, and for the epochs of
     fine-tuning, with the remaining time (it needs rich). Callbacks get ``X`` and
-    ``y`` as ``fit`` got them, and the model after each unit. One that asks to stop at
-    the end of a unit ends the growth; at the end of the growth, the fit, without
-    fine-tuning. Such a fit counts as finished.
+    ``y`` as ``fit`` got them, and the model after each unit, or after each round. One
+    that asks to stop at the end of a unit ends the growth; at the end of the growth,
+    the fit, without fine-tuning; during the race or the training, the fit. Such a fit
+    counts as finished.
 
     References
     ----------
     .. [1] W. Ping, Q. Liu, A. Ihler, "Learning Infinite RBMs with Frank-Wolfe", NIPS,
        2016.
+    .. [2] G. Desjardins, A. Courville, Y. Bengio, "On tracking the partition
+       function", NIPS, 2011.
+    .. [3] G. Desjardins, A. Courville, Y. Bengio, P. Vincent, O. Delalleau, "Tempered
+       Markov chain Monte Carlo for training of restricted Boltzmann machines",
+       AISTATS, 2010.
+    .. [4] K. Cho, T. Raiko, A. Ilin, "Parallel tempering is efficient for learning
+       restricted Boltzmann machines", IJCNN, 2010.
 
     Examples
     --------
+    A training with the defaults takes a minute on these images; ``max_updates`` makes
+    it short, and the images smaller:
+
     >>> from sklearn.datasets import load_digits
-    >>> from skbayesnn import FrankWolfeRBM
-    >>> X = load_digits().data > 7
+    >>> from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+    >>> images = load_digits().images > 7
+    >>> X = images[:500, ::2, ::2].reshape(-1, 16)
+    >>> trainer = ContrastiveDivergenceRBM(max_updates=200)
+    >>> rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(X)
+    >>> rbm.transform(X).shape == (500, rbm.n_components_)
+    True
+
+    With a number of units:
+
+    >>> X = images.reshape(-1, 64)
     >>> rbm = FrankWolfeRBM(20, random_state=0).fit(X)
     >>> rbm.n_components_, rbm.transform(X).shape
     (20, (1797, 20))
@@ -292,7 +359,7 @@ class FrankWolfeRBM(BaseRBM):
     @fit_context(prefer_skip_nested_validation=False)
     @shared_parameters(TEXTS)
     def fit(self, X, y=None, *, X_val=None):
-        """Grow a model from data.
+        """Learn a model, and its number of units.
 
         Parameters
         ----------

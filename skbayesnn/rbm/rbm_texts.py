@@ -10,7 +10,9 @@ TEXTS = {
         early_stopping : bool, default=False
             Whether to hold rows out, and to stop when the gap between the mean
             log-likelihoods of the training rows and of the held-out rows has risen by
-            more than ``max_gap``. The partition function cancels from this gap.
+            more than ``max_gap``. The partition function cancels from this gap. Ignored
+            by automatic training, which always holds rows out and tracks their
+            likelihood.
         """,
     "n_jobs": """
         n_jobs : int or None, default=None
@@ -28,7 +30,8 @@ TEXTS = {
         """,
     "validation_fraction": """
         validation_fraction : float, default=0.1
-            Fraction of the rows to hold out, unless ``fit`` gets validation data.
+            Fraction of the rows that automatic training or ``early_stopping`` holds
+            out, unless ``fit`` gets validation data.
         """,
     "max_gap": """
         Largest rise of the gap above its lowest value, in nats per sample.
@@ -40,14 +43,14 @@ TEXTS = {
         """,
     "checkpoint": """
         checkpoint : str, path-like or None, default=None
-            File to which ``fit`` writes the state of training after an epoch or a step
-            of growth, at most once per second. If a fit was killed, calling the same
-            ``fit`` again resumes it, with the same result, bit for bit; if it had
-            finished, the model is returned at once. A file of another fit (other
+            File to which ``fit`` writes the state of training after an epoch, a round
+            or a step of growth, at most once per second. If a fit was killed, calling
+            the same ``fit`` again resumes it, with the same result, bit for bit; if it
+            had finished, the model is returned at once. A file of another fit (other
             parameters, data or version of this package) is refused. If
             ``random_state`` is not an integer, the seed in the file is used. Each fit
-            needs its own file. Cannot be combined with ``warm_start``;
-            ``partial_fit`` neither reads nor writes the file.
+            needs its own file. Cannot be combined with ``warm_start``; ``partial_fit``
+            neither reads nor writes the file.
         """,
     # attributes
     "components_": """
@@ -102,8 +105,10 @@ TEXTS = {
     "X_val": """
         X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
 default=None
-            Validation data for the gap in ``history_``, and for early stopping in
-            place of held-out rows.
+            Validation data, in place of held-out rows: automatic training is judged on
+            them, and then uses all rows of ``X`` from the start. With a number of
+            epochs or units, they are for the gap in ``history_`` and for
+            ``early_stopping``.
         """,
     "raises": """
         ValueError
