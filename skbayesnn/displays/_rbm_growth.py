@@ -14,18 +14,19 @@ OF_GROWTH = ("n_components", "gain")
 
 @document
 class GrowthDisplay:
-    """Likelihoods and gains over the number of units of an RBM that grows.
+    """Likelihoods and gains over the number of units of an RBM that chose its size.
 
-    Above, the mean log-likelihood of training and validation rows; below, what each
+    Above, the mean log-likelihood of training and validation rows that each size
+    reached in a race; below, what it gained over the best size before, or what each
     unit was found to gain when it was added. A vertical line marks the size of the
-    fitted model.
+    fitted model, which was trained further.
 
     Use :meth:`from_estimator` to create it.
 
     Parameters
     ----------
     n_components : ndarray of shape (n_steps,)
-        Number of units after each step.
+        Number of units of each start that raced, or after each step.
     curves : dict of str to ndarray of shape (n_steps,)
         ``log_likelihood`` and ``validation_log_likelihood``, or one of them, in nats
         per sample; NaN after steps at which it was not estimated.
@@ -48,16 +49,15 @@ class GrowthDisplay:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
     >>> from skbayesnn.displays import GrowthDisplay
-    >>> display = GrowthDisplay(
-    ...     np.array([1, 2, 3]),
-    ...     {"validation_log_likelihood": np.array([-9.0, -7.5, -7.6])},
-    ...     np.array([2.0, 1.5, 0.2]),
-    ...     chosen=2,
-    ... ).plot()
-    >>> display.ax_.get_ylabel()
-    'log-likelihood\\n(nats per sample)'
+    >>> X = load_digits().data[:100] > 7
+    >>> trainer = ContrastiveDivergenceRBM(max_updates=100)
+    >>> rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(X)
+    >>> display = GrowthDisplay.from_estimator(rbm)
+    >>> display.chosen == rbm.n_components_
+    True
     """
 
     def __init__(self, n_components, curves, gain, chosen):
@@ -85,7 +85,8 @@ class GrowthDisplay:
         Raises
         ------
         ValueError
-            If the estimator did not grow, or did not track its likelihood.
+            If the estimator has no sizes in its history, or did not track its
+            likelihood, as a growth with a given number of units does not.
         {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
@@ -101,6 +102,11 @@ class GrowthDisplay:
             )
         curves = tracked_likelihoods(model)
         sizes = np.asarray(history["n_components"], dtype=np.float64)
+        if np.isnan(sizes).any():  # a race of sizes, and rounds of the winner
+            order = np.argsort(sizes, kind="stable")[: np.isfinite(sizes).sum()]
+            history = {name: values[order] for name, values in history.items()}
+            curves = {name: values[order] for name, values in curves.items()}
+            sizes = sizes[order]
         added = np.diff(sizes, prepend=0.0) > 0
         if "change" in history:  # known even at the first step of a given model
             added = history["change"] > 0
@@ -151,10 +157,10 @@ class GrowthDisplay:
         return self
 
     def _label(self, gains):
-        self.ax_.set_title("Growth, unit by unit", fontsize=11)
+        self.ax_.set_title("Likelihood by number of units", fontsize=11)
         self.ax_.set_ylabel("log-likelihood\n(nats per sample)")
         self.ax_.legend(fontsize=9, frameon=False)
-        gains.set_ylabel("gain of the new unit\n(nats per sample)")
+        gains.set_ylabel("gain of the new units\n(nats per sample)")
         gains.set_xlabel("hidden units")
         gains.set_xlim(left=0.0)
         gains.xaxis.get_major_locator().set_params(integer=True)

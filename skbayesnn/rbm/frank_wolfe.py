@@ -166,7 +166,7 @@ class FrankWolfeRBM(BaseRBM):
         ``history_``.
     n_updates_, n_gibbs_steps_, n_replicas_ : int
         With ``n_components="auto"``: number of updates that led to the model, and the
-        Gibbs steps and temperatures of the last ones.
+        Gibbs steps and temperatures of the last ones (1 temperature, or 10).
     weight_decay_ : float
         The weight decay of the last updates, with ``n_components="auto"``.
     history_ : dict of ndarray, one entry per step
@@ -184,7 +184,7 @@ class FrankWolfeRBM(BaseRBM):
         ``validation_log_likelihood`` that it reached (nats per sample). The last of
         them, with the size that won before, started from searched units. The entries
         of the rounds follow, with the columns of `ContrastiveDivergenceRBM`. A column
-        is NaN where it does not apply. ``seconds`` start again with the rounds.
+        is NaN where it does not apply.
     fine_tune_ : ContrastiveDivergenceRBM
         The fitted fine-tuner, if ``fine_tune`` is given and ``n_components`` is a
         number.
@@ -239,21 +239,19 @@ class FrankWolfeRBM(BaseRBM):
 
     Examples
     --------
-    A training with the defaults takes a minute on these images; ``max_updates`` makes
-    it short, and the images smaller:
+    With the defaults, a fit of these images takes about a minute on one core. Few rows
+    and few updates make the example short:
 
     >>> from sklearn.datasets import load_digits
     >>> from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
-    >>> images = load_digits().images > 7
-    >>> X = images[:500, ::2, ::2].reshape(-1, 16)
-    >>> trainer = ContrastiveDivergenceRBM(max_updates=200)
-    >>> rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(X)
-    >>> rbm.transform(X).shape == (500, rbm.n_components_)
+    >>> X = load_digits().data > 7
+    >>> trainer = ContrastiveDivergenceRBM(max_updates=100)
+    >>> rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(X[:100])
+    >>> rbm.transform(X).shape == (1797, rbm.n_components_)
     True
 
     With a number of units:
 
-    >>> X = images.reshape(-1, 64)
     >>> rbm = FrankWolfeRBM(20, random_state=0).fit(X)
     >>> rbm.n_components_, rbm.transform(X).shape
     (20, (1797, 20))
