@@ -33,7 +33,7 @@ def main():
     X = (load_digits().data > 7.5).astype(float)
     train, test = train_test_split(X, test_size=0.25, random_state=0)
     start = time.perf_counter()
-    rbm = FrankWolfeRBM(unit_penalty=0.003, random_state=0).fit(train)
+    rbm = FrankWolfeRBM(100, unit_penalty=0.003, random_state=0).fit(train)
     print(
         f"{rbm.n_components_} hidden units from {len(train)} images in "
         f"{time.perf_counter() - start:.1f} s"
