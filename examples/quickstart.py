@@ -1,4 +1,4 @@
-"""Sparse models of water tanks, and a growing RBM of digits.
+"""Sparse models of water tanks, and RBMs of digits.
 
 One model of the tanks is fitted for prediction one step ahead, another for simulation.
 The RBM is compared with scikit-learn's BernoulliRBM, by its likelihood and by the

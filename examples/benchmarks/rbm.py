@@ -68,7 +68,7 @@ def warm_up(X):
 
 
 def growth(name):
-    """Frank-Wolfe with its defaults."""
+    """Frank-Wolfe growth with its defaults but for the number of units."""
     train, _, test = load(name)
     runs = []
     for seed in SEEDS:
