@@ -267,7 +267,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         resumes = self.warm_start and hasattr(self, "components_")
         automatic_end = self.max_iter == "auto"
         job = open_job(self, X, X_val, resumes, automatic_end or self.early_stopping)
-        seen = Seen.of(job.train if job.whole is None else job.whole)
+        seen = Seen.by_fit(job, automatic_end and self.refit)
         attributes = partial(model_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
         start = partial(self._start, resumes=resumes)
@@ -306,8 +306,14 @@ class ContrastiveDivergenceRBM(BaseRBM):
         contrastive.settle(settings.update, state)
         training = Training(state, start.history, start.n_iter + 1)
         rbm = epochs.model(settings, training)
-        store(self, training, model_attributes(seen, job.dtype, job.seed, rbm))
+        attributes = model_attributes(seen, job.dtype, job.seed, rbm)
+        store(self, training, attributes | epochs.decisions(settings, training))
         return self
+
+    def _fitted_attributes(self, seen, dtype, seed, rbm):
+        # as scikit-learn trains, if it was not trained here
+        trained = {"n_updates_": 0, "n_gibbs_steps_": 1, "weight_decay_": 0.0}
+        return trained | super()._fitted_attributes(seen, dtype, seed, rbm)
 
     def _start(self, job, resumes):
         """Where training begins: anew, or where an earlier fit has left it."""
@@ -331,12 +337,7 @@ def train_epochs(estimator, job, make_start, stage="epochs"):
     """Run a given number of epochs; returns what was found, and its model."""
     settings = epochs.settings_of(estimator)
     training = epochs.train(settings, job, make_start(job), stage)
-    decisions = {
-        "n_updates_": training.state.step - 1,
-        "n_gibbs_steps_": settings.update.n_gibbs_steps,
-        "weight_decay_": settings.update.weight_decay,
-    }
-    found = automatic.Found(training, None, decisions)
+    found = automatic.Found(training, None, epochs.decisions(settings, training))
     return found, epochs.model(settings, training)
 
 

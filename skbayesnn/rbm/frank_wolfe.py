@@ -314,7 +314,7 @@ class FrankWolfeRBM(BaseRBM):
         automatic_size = self.n_components == "auto"
         self._check_parameters(automatic_size)
         job = open_job(self, X, X_val, resumes, automatic_size or self.early_stopping)
-        seen = Seen.of(job.train if job.whole is None else job.whole)
+        seen = Seen.by_fit(job, automatic_size and self._trainer().refit)
         attributes = partial(self._fitted_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
         fit = self._choose if automatic_size else self._grow
@@ -361,7 +361,8 @@ class FrankWolfeRBM(BaseRBM):
     def partial_fit(self, X, y=None):
         """Take one Frank-Wolfe step, then corrective steps once through the rows.
 
-        A unit is added only up to ``n_components``. There is no fine-tuning.
+        A unit is added only up to ``n_components``, with "auto" up to 1024. There is
+        no fine-tuning.
 
         Parameters
         ----------
@@ -379,6 +380,8 @@ class FrankWolfeRBM(BaseRBM):
         job = open_partial_job(self, X, resumes)
         seen = self._seen.add(job.train) if resumes else Seen.of(job.train)
         start, settings = self._start(job, resumes), growing.settings_of(self)
+        if self.n_components == "auto":
+            settings = settings._replace(n_components=sizes.MAX_UNITS)
         training = Training(start.make_state(), start.history, start.n_iter)
         training = growing.take_partial_step(settings, job, training, seen.rates)
         rbm = growing.model(training)
@@ -528,9 +531,11 @@ def _train_tuner(tuner, X, y, job, make_start):
 
     Returns a copy of its model.
     """
-    attributes = partial(model_attributes, Seen.of(job.train), job.dtype, job.seed)
+    automatic_end = tuner.max_iter == "auto"
+    seen = Seen.by_fit(job, automatic_end and tuner.refit)
+    attributes = partial(model_attributes, seen, job.dtype, job.seed)
     job = job._replace(callbacks=Callbacks(tuner, X, y, attributes))
-    train = train_rounds if tuner.max_iter == "auto" else train_epochs
+    train = train_rounds if automatic_end else train_epochs
     found, rbm = train(tuner, job, make_start, stage="fine_tune")
     if found.training.interrupted:
         raise FitInterrupted
