@@ -89,20 +89,26 @@ def train(settings, job, make_start, task, refit, stage="training"):
     -------
     found : Found
     """
-    start = make_start(job)
     finished = job.checkpoint.load("result")
     if finished is not None:
         return finished.state
+    start = make_start(job)
     began = time.perf_counter()
     outcome = adaptive.train(settings, job, start, stage, task)
     training, best = outcome.training, outcome.best
     if training.interrupted:
-        return Found(training, None, _decisions(best))
-    found = _check(settings, job, outcome)
-    whole = refit and job.whole is not None and not training.stopped
-    if whole and len(best.path) and found.training is training:
-        training = _repeat(settings, job, make_start, training, best)
-        found = found._replace(training=training)
+        return Found(training, None, decisions(best))
+    try:
+        found = _check(settings, job, outcome)
+        whole = refit and job.whole is not None and not training.stopped
+        if whole and len(best.path) and found.training is training:
+            repeated = _repeat(settings, job, make_start, training, best)
+            found = found._replace(training=repeated)
+    except KeyboardInterrupt:
+        if not settings.keep_last:
+            raise
+        interrupted = training._replace(interrupted=True)
+        return Found(interrupted, None, decisions(best))
     if settings.verbose:
         print(_summary(best))
     seconds = time.perf_counter() - began
@@ -143,10 +149,10 @@ def _check(settings, job, outcome):
         warning = _NOTHING.format(validation, independent)
         training = training._replace(state=state)
         best = best._replace(validation=independent)
-    return Found(training, warning, _decisions(best))
+    return Found(training, warning, decisions(best))
 
 
-def _decisions(best):
+def decisions(best):
     """Fitted attributes that tell what was chosen."""
     n_steps, decay = best.path[-1, 3:5] if len(best.path) else (1, 0.0)
     return {
@@ -205,7 +211,7 @@ def _repeat(settings, job, make_start, training, best):
 
 
 def _summary(best):
-    chosen = _decisions(best)
+    chosen = decisions(best)
     return (
         f"chosen: {len(best.state.rbm.weights)} units, {chosen['n_updates_']} updates, "
         f"{chosen['n_gibbs_steps_']} Gibbs steps, weight decay "
