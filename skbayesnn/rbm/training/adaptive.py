@@ -44,6 +44,9 @@ _PATIENCE = 2
 _LEAST_GAIN = 0.002
 # Updates before which nothing is taken as the end of progress.
 _LEAST_UPDATES = 1000
+# A smaller loss may be chance even if both likelihoods are exact, nats: at first, from
+# small random weights, the model moves little in any direction.
+_LEAST_LOSS, _PLATEAU_UPDATES = 0.02, 5000
 # Changes of plan in a row that may be in vain before training ends.
 _MAX_IN_VAIN = 3
 _MAX_GIBBS_STEPS = 10
@@ -320,8 +323,8 @@ def decide(settings, n_rows, adapting):
 
 
 def _noise(one, other):
-    """Difference of two estimates that may be chance, nats."""
-    return 2.0 * float(np.hypot(one.error, other.error))
+    """Difference of two log-likelihoods that may be chance, nats."""
+    return max(_LEAST_LOSS, 2.0 * float(np.hypot(one.error, other.error)))
 
 
 def _next_round(settings, point):
@@ -351,8 +354,9 @@ def _has_converged(adapting):
         return False
     gain = adapting.best.validation - path[: earlier[-1] + 1, 5].max()
     whole = adapting.best.validation - adapting.first_score
-    # a slow start is no end
-    return n_updates[-1] > _LEAST_UPDATES and gain < _LEAST_GAIN * whole
+    # a slow start is no end: from small weights, nothing is gained for long
+    least = _LEAST_UPDATES if whole > _LEAST_LOSS else _PLATEAU_UPDATES
+    return n_updates[-1] > least and gain < _LEAST_GAIN * whole
 
 
 def repeat(settings, job, state, path, base):
