@@ -33,6 +33,11 @@ class Network(NamedTuple):
         """The network as the kernels take it."""
         return Layers(self.theta, self.sizes, int(self.activation), bool(self.skip))
 
+    @property
+    def linear(self):
+        """Whether there is no hidden layer."""
+        return len(self.sizes) == 2
+
 
 def blocks(sizes, skip=False):
     """Shapes (n_in, n_out) of the weights of each layer, then of the skip connection.

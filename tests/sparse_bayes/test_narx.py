@@ -178,6 +178,25 @@ def test_autoregression():
         model.predict(None, y_init=y[:2])
 
 
+@pytest.mark.parametrize("record", range(4))
+def test_a_linear_model_does_not_depend_on_the_seed(record):
+    """From zero weights least squares reach one optimum; two of five lags are true."""
+    rng = np.random.default_rng(record)
+    u, y = rng.standard_normal((300, 1)), np.zeros(300)
+    for t in range(2, 300):
+        noise = 0.02 * rng.standard_normal()
+        y[t] = 0.995 * y[t - 1] - 0.25 * y[t - 2] + u[t - 1, 0] + noise
+    model = SparseBayesNARXRegressor(5, 5, hidden_layer_sizes=())
+    models = [clone(model).set_params(random_state=k).fit(u, y) for k in range(20)]
+    for other in models[1:]:
+        assert_array_equal(other.coefs_[0], models[0].coefs_[0])
+        assert_array_equal(other.history_["objective"], models[0].history_["objective"])
+    kept = {name for name, value in models[0].lag_relevance_.items() if value > 0.0}
+    assert kept >= {"x0(t-1)", "y(t-1)", "y(t-2)"}
+    # four standard errors of a standard deviation from 295 rows
+    assert np.sqrt(models[0].noise_variance_) == pytest.approx(0.02, rel=0.17)
+
+
 def test_several_inputs_and_outputs():
     rng = np.random.default_rng(0)
     u = rng.normal(size=(400, 2))

@@ -25,7 +25,6 @@ import numpy as np
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive
-from ..likelihood import annealing
 from . import tracking
 from .gap import monitored_rows
 from .history import append_record, print_round
@@ -57,9 +56,9 @@ _MIXING_STEPS, _MAX_CORRELATION, _SLOW_GIBBS_STEPS = 20, 0.5, 5
 # pseudo-rows.
 _RATE_FACTOR, _GIBBS_FACTOR, _DECAY_FACTOR = 0.5, 2, 3.0
 _FIRST_DECAY_ROWS = 2.0
-# Temperatures of the estimate after a repeated training, and what tells it from those
-# of the first.
-_PRECISE_BETAS = annealing.make_betas(1001)
+# Temperatures of a precise estimate per update, and the fewest and most of them.
+_MEASURED, _N_BETAS = 0.1, (200, 2000)
+# Tells the estimate of a repeated training from those of the first.
 _REPEATED = 2**20
 # Updates of the cool-down, as a fraction of those before.
 _COOL_DOWN = 0.3
@@ -136,6 +135,8 @@ class Outcome(NamedTuple):
     best: Point
     first_score: float
     """validation log-likelihood of the start"""
+    measured: tracking.Measured | None
+    """of the best point"""
 
 
 def train(settings, job, start, stage, task):
@@ -176,7 +177,7 @@ def train(settings, job, start, stage, task):
             if not (settings.keep_last and n_iter > start.n_iter):
                 raise
             training = Training(adapting.best.state, history, n_iter, interrupted=True)
-            return Outcome(training, adapting.best, adapting.first_score)
+            return Outcome(training, adapting.best, adapting.first_score, None)
         adapting, done = decide(settings, len(job.train), adapting)
         record["seconds"] = time.perf_counter() - began
         history, n_iter = append_record(history, record), n_iter + 1
@@ -187,8 +188,9 @@ def train(settings, job, start, stage, task):
         done = done or stopped
         progress = Progress(adapting, history, n_iter, record["seconds"], done)
         job.checkpoint.save(stage, progress)
-    training = Training(adapting.best.state, history, n_iter, stopped=stopped)
-    return Outcome(training, adapting.best, adapting.first_score)
+    best, measured = _choose(settings, job, adapting, n_iter)
+    training = Training(best.state, history, n_iter, stopped=stopped)
+    return Outcome(training, best, adapting.first_score, measured)
 
 
 def base_of(rows):
@@ -258,15 +260,20 @@ def run_round(settings, job, adapting, monitored, base, number):
 
 def run_segment(settings, job, state, segment, n_before):
     """Run some updates; returns the new state, and mean error and step size."""
-    n_updates, first_rate, last_rate, n_gibbs_steps, weight_decay = segment
+    n_updates, top_rate, last_rate, n_gibbs_steps, weight_decay = segment
     n_updates, error, mean_rate = int(n_updates), 0.0, 0.0
-    update = settings.update._replace(
+    update = settings.update
+    if update.max_change is not None:
+        # half of the rate is half of the change, too
+        change = update.max_change * top_rate / settings.learning_rate
+        update = update._replace(max_change=change)
+    update = update._replace(
         n_gibbs_steps=int(n_gibbs_steps), weight_decay=float(weight_decay)
     )
     seed = derived_seed(job.seed, Stream.EPOCH_CHAINS)
     batches = batches_from(job, settings.batch_size, n_before)
     for k in range(n_updates):
-        rate = first_rate + (last_rate - first_rate) * k / n_updates
+        rate = top_rate + (last_rate - top_rate) * k / n_updates
         batch = job.train.states(next(batches))
         state, info = contrastive.step(update, state, batch, rate, seed)
         error += info.mean_error / n_updates
@@ -290,12 +297,12 @@ def batches_from(job, batch_size, n_before):
 def decide(settings, n_rows, adapting):
     """What follows a round: the new `Adapting`, and whether the training is over."""
     current, best, plan = adapting.current, adapting.best, adapting.plan
+    if plan.cools:
+        return adapting, True
     gained = current.validation > best.validation
     if gained:
         best = current
     adapting = adapting._replace(best=best)
-    if plan.cools:
-        return adapting, True
     # a loss within the error of the estimates is none
     lost = current.validation < best.validation - _noise(current, best)
     n_failed = 0 if gained else plan.n_failed + lost
@@ -359,19 +366,37 @@ def _has_converged(adapting):
     return n_updates[-1] > least and gain < _LEAST_GAIN * whole
 
 
-def repeat(settings, job, state, path, base):
+def repeat(settings, job, state, best):
     """Run the updates of a path on the rows of another job.
 
-    Returns the last state, and what is known of its model.
+    Returns the last state; None if its model is clearly worse than the best one.
     """
     state, n_before = contrastive.copy(state), 0
-    some = monitored_rows(job.train, job.seed, _MAX_MONITORED)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        for segment in path[:, :5]:
+        for segment in best.path[:, :5]:
             state, *_ = run_segment(settings, job, state, segment, n_before)
             n_before += int(segment[0])
-        rbm = contrastive.model(settings.update, state)
-        tracked = tracking.track(
-            rbm, base, job, some, _REPEATED, _PRECISE_BETAS, settings.n_jobs
+    measured = _measure(settings, job, best._replace(state=state), _REPEATED)
+    noise = 3.0 * np.hypot(best.error, measured.error)
+    return state if measured.validation > best.validation - noise else None
+
+
+def _choose(settings, job, adapting, number):
+    """The best point, or the last if it is better by a precise estimate; with that."""
+    best, last = adapting.best, adapting.current
+    found = _measure(settings, job, best, number)
+    if adapting.plan.cools:
+        other = _measure(settings, job, last, number)
+        if other.validation > found.validation:
+            best, found = last, other
+    return best._replace(validation=found.validation, error=found.error), found
+
+
+def _measure(settings, job, point, number):
+    """A precise estimate: as long as is in proportion to the training."""
+    n_betas = int(np.clip(point.n_updates * _MEASURED, *_N_BETAS))
+    rbm = contrastive.model(settings.update, point.state)
+    with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
+        return tracking.measure(
+            rbm, base_of(job.train), job, number, n_betas, settings.n_jobs
         )
-    return state, tracked

@@ -12,23 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._persistence import Progress
-from ..._random import Stream, derived_seed
 from .. import model as solver
 from ..learning import contrastive
 from ..likelihood import annealing
-from ..likelihood.adaptation import respace
-from ..likelihood.estimates import combine, differ
 from . import adaptive
 from .gap import mean_log_probability
-from .job import computing
 from .outcome import Training
 from .start import independent_model, start_training
 
 # What an adapted training starts with, where the estimator says "auto".
-_LEARNING_RATE, _MAX_CHANGE = 0.1, 0.5
+_LEARNING_RATE, _MAX_CHANGE = 0.2, 1.0
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
-_N_CHAINS, _N_TEMPERATURES = 100, 1000
 # Of a mean free energy in float32, nats.
 _ROUNDING = 1e-3
 
@@ -138,14 +133,15 @@ _NOTHING = (
 
 def _check(settings, job, outcome):
     """The training, or independent features if those are better, and a warning."""
-    training, best = outcome.training, outcome.best
-    base = adaptive.base_of(job.train)
-    rbm = contrastive.model(settings.update, best.state)
-    validation, warning = _estimate(settings, job, rbm, base, best)
-    independent = _independent(job, base)
+    training, best, measured = outcome.training, outcome.best, outcome.measured
+    warning = None
+    if abs(measured.forward - measured.reverse) > _MAX_DIFFERENCE:
+        warning = _DIFFERENT.format(measured.forward, measured.reverse)
+    independent = _independent(job, adaptive.base_of(job.train))
+    validation = min(measured.validation, measured.forward, measured.reverse)
     # no unit may be worth it: the start, which learned nothing, is as good
-    if validation < independent - 3.0 * best.error - _ROUNDING:
-        state = _without_units(settings, job, len(rbm.weights))
+    if validation < independent - 3.0 * measured.error - _ROUNDING:
+        state = _without_units(settings, job, len(best.state.rbm.weights))
         warning = _NOTHING.format(validation, independent)
         training = training._replace(state=state)
         best = best._replace(validation=independent)
@@ -160,28 +156,6 @@ def decisions(best):
         "n_gibbs_steps_": int(n_steps),
         "weight_decay_": float(decay),
     }
-
-
-def _estimate(settings, job, rbm, base, best):
-    """The lower of two estimates of the validation likelihood, and a warning."""
-    if not len(rbm.weights) or best.error == 0.0:
-        return best.validation, None
-    seed = int(derived_seed(job.seed, Stream.TRACKING, 0, 2))
-    betas = np.linspace(0.0, 1.0, _N_TEMPERATURES // 4 + 1)
-    with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        path = annealing.make_path(rbm, base, betas)
-        pair = annealing.run_both(path, _N_CHAINS, seed, settings.n_jobs)
-        betas = respace(pair.betas, pair.lengths, _N_TEMPERATURES)
-        path = annealing.make_path(rbm, base, betas)
-        pair = annealing.run_both(path, _N_CHAINS, seed, settings.n_jobs)
-    result = combine(pair, annealing.base_log_partition(rbm, base))
-    energy = mean_log_probability(rbm, job.validation)
-    ahead, back = (
-        energy - one.log_partition for one in (result.forward, result.reverse)
-    )
-    if differ(result) and abs(ahead - back) > _MAX_DIFFERENCE:
-        return min(ahead, back), _DIFFERENT.format(ahead, back)
-    return energy - result.log_partition, None
 
 
 def _independent(job, base):
@@ -203,11 +177,8 @@ def _repeat(settings, job, make_start, training, best):
     """The training with the same updates on all rows, unless that went wrong."""
     job = job._replace(train=job.whole)
     state = make_start(job).make_state()
-    base = adaptive.base_of(job.train)
-    state, tracked = adaptive.repeat(settings, job, state, best.path, base)
-    if tracked.validation < best.validation - 2.0 * np.hypot(best.error, tracked.error):
-        return training
-    return training._replace(state=state)
+    repeated = adaptive.repeat(settings, job, state, best)
+    return training if repeated is None else training._replace(state=repeated)
 
 
 def _summary(best):

@@ -11,7 +11,7 @@ import numpy as np
 from ..._random import Stream, derived_seed
 from ..likelihood import annealing, exact
 from ..likelihood.adaptation import respace
-from ..likelihood.estimates import summarise
+from ..likelihood.estimates import combine, summarise
 from .gap import mean_log_probability
 
 # Units of the smaller side up to which the states are enumerated.
@@ -76,6 +76,46 @@ def track(rbm, base, job, monitored, number, betas=FIRST_BETAS, n_jobs=None):
         validation = mean_log_probability(rbm, job.validation) - log_partition
     train = mean_log_probability(rbm, monitored) - log_partition
     return Tracked(train, float(validation), float(error), betas)
+
+
+class Measured(NamedTuple):
+    """What two directions of annealing tell of a model."""
+
+    validation: float
+    """mean log-likelihood of the validation rows by both directions, nats"""
+    forward: float
+    reverse: float
+    error: float
+    """standard error of the first, nats"""
+
+
+def measure(rbm, base, job, number, n_betas, n_jobs=None):
+    """Estimate the log-likelihood of the validation rows in both directions.
+
+    The estimate of one direction is biased, and the best of many models is the one
+    with the largest error: this one is for few models. The arguments are those of
+    `track`, with the number of temperatures.
+    """
+    energy = mean_log_probability(rbm, job.validation)
+    if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
+        value = energy - exact.log_partition(rbm)
+        return Measured(value, value, value, 0.0)
+    seed = int(derived_seed(job.seed, Stream.TRACKING, number, 1))
+    betas = np.linspace(0.0, 1.0, n_betas // 4 + 1)
+    pair = _run_both(rbm, base, betas, seed, n_jobs)
+    betas = respace(pair.betas, pair.lengths, n_betas)
+    pair = _run_both(rbm, base, betas, seed, n_jobs)
+    result = combine(pair, annealing.base_log_partition(rbm, base))
+    values = (
+        result.log_partition, result.forward.log_partition, result.reverse.log_partition
+    )  # fmt: skip
+    error = (result.interval[1] - result.interval[0]) / 6.0
+    return Measured(*(float(energy - value) for value in values), float(error))
+
+
+def _run_both(rbm, base, betas, seed, n_jobs):
+    path = annealing.make_path(rbm, base, betas)
+    return annealing.run_both(path, _N_CHAINS, seed, n_jobs)
 
 
 def _next_betas(path, run, result):

@@ -18,9 +18,10 @@ A cycle fits the weights, evaluates the curvature there, updates prior and noise
 variances, and prunes.  With the curvature of the cycle held fixed, as in (10), the
 weight fit lowers ``L`` because it lowers the penalised error, and an update of the
 variances is accepted only if it lowers ``L`` too; pruning is the one step that may
-raise it.  Between cycles the curvature moves with the weights.  (Refusing weights
-whose curvature raises ``L`` was tried: fits then stall at dense networks, because the
-weight fit does not see the determinant.)
+raise it, and in a linear network it waits until ``L`` has settled.  Between cycles the
+curvature moves with the weights.  (Refusing weights whose curvature raises ``L`` was
+tried: fits then stall at dense networks, because the weight fit does not see the
+determinant.)
 """
 
 from typing import NamedTuple
@@ -49,6 +50,9 @@ PATIENCE = 10
 # By how much the pruning of one cycle may raise the objective, per observation; the
 # next fit of the weights wins most of it back.
 MAX_RISE = 0.1
+# A linear network is pruned in cycles that lower the objective by less than this, or
+# than ``tol``, per observation; see `_may_prune`.
+SETTLED = 1e-3
 
 
 class Settings(NamedTuple):
@@ -150,13 +154,15 @@ def converged(state):
 
 def step(settings, state, rng):
     """One cycle of Algorithm 1: ``(state, info)``."""
+    before = state.objective
     state = _weight_observations(settings, state)
     state, gain, n_iter = _fit_weights(settings, state, rng)
     found = assess(settings, state)
     start = found.objective + gain
     state = _update_hyper_parameters(settings, state, found)
     updated, n_weights = state.objective, _count_weights(state)
-    state = _prune(settings, state)
+    if _may_prune(settings, state, before):
+        state = _prune(settings, state)
     pruned = _count_weights(state) < n_weights
     state = _count_idle_cycles(settings, state, pruned)
     info = Info(
@@ -358,6 +364,26 @@ def _update_noise(settings, state, found):
         n_free -= float(strengths(settings, state.network)[keep] @ found.gamma)
     squared = state.linearization.squared_error
     return settings.likelihood.update_noise(squared, n_free, state.noise)
+
+
+def _may_prune(settings, state, before):
+    """Whether a small weight is one that is not needed.
+
+    Collinear inputs, such as the lags of one output, have weights that change their
+    sign while the noise variance falls from its start to that of the data: a weight
+    near zero may be passing through it, and once pruned it does not return. So a
+    linear network waits until the objective has settled since ``before``.
+
+    Two do not wait: one with hidden layers, which has units to spare and gets cheaper
+    with each that it loses; and one whose inputs share their variances, which would
+    shrink the inputs that matter with the others (measured: its objective gets worse
+    as often as better).
+    """
+    network = state.network
+    if not (network.linear and evidence.separates_inputs(state.prior, network.sizes)):
+        return True
+    fall = before - state.objective
+    return fall <= max(settings.tol, SETTLED) * state.data.n_observations
 
 
 def _prune(settings, state):

@@ -102,6 +102,14 @@ def parameter_variance(prior):
     return 1.0 / precision
 
 
+def separates_inputs(prior, sizes):
+    """Whether each of the inputs has a variance of its own in some group set."""
+    n_in, n_out = sizes[:2]
+    # the weights of the first unit that the inputs lead to
+    labels = (label[: n_in * n_out : n_out] for label in prior.labels)
+    return any(len(np.unique(label)) == n_in for label in labels)
+
+
 def update_variances(prior, theta, keep, gamma):
     """Equation (13) for all group variances; it never raises the objective.
 

@@ -187,6 +187,10 @@ def _start(problem, rng):
         noise = problem.settings.likelihood.initial_noise(start.noise)
         return start.network, start.prior, noise
     network = init_network(problem.sizes, problem.activation, rng, problem.skip)
+    if network.linear and problem.stages[0].horizon == 1:
+        # the weight fit is a least-squares problem: random weights would only make
+        # the variances of the first cycles, and so what is pruned, depend on the seed
+        network = network._replace(theta=np.zeros_like(network.theta))
     prior = evidence.init_prior(problem.sizes, problem.groups, problem.skip)
     drop = np.zeros(len(network.theta), dtype=bool)
     layers = split_layers(drop, network.sizes, network.skip)

@@ -36,6 +36,14 @@ def test_groups():
     assert_allclose(variance[biases], evidence.BIAS_VARIANCE)
 
 
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_which_groups_separate_inputs(n_outputs):
+    for kinds in GROUPS:
+        prior = evidence.init_prior((3, n_outputs), kinds)
+        expected = not {"element", "row"}.isdisjoint(kinds)
+        assert evidence.separates_inputs(prior, (3, n_outputs)) == expected
+
+
 def test_groups_of_a_skip_connection():
     kinds = ("element", "row", "column", "layer")
     prior = evidence.init_prior((2, 2, 1), kinds, skip=True)
