@@ -56,7 +56,7 @@ AUTOMATIC = {
         20, max_updates=100, batch_size=50, random_state=3
     ),
     "sizes": FrankWolfeRBM(
-        fine_tune=ContrastiveDivergenceRBM(max_updates=80, batch_size=50),
+        fine_tune=ContrastiveDivergenceRBM(max_updates=60, batch_size=50),
         n_chains=60,
         n_search_rows=100,
         max_search_iter=3,

@@ -24,8 +24,9 @@ from .start import independent_model, start_training
 _LEARNING_RATE, _MAX_CHANGE = 0.2, 1.0
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
-# Of a mean free energy in float32, nats.
-_ROUNDING = 1e-3
+# A smaller loss against independent features is that of a start from which nothing was
+# gained, nats: no sign that chains do not follow.
+_LEAST_LOSS = 0.02
 
 
 class Found(NamedTuple):
@@ -124,8 +125,8 @@ _DIFFERENT = (
     "or more Gibbs steps with n_gibbs_steps."
 )
 _NOTHING = (
-    "The chains do not move between the modes of the model, and training has failed: "
-    "the validation rows have {:.2f} nats, those of independent features {:.2f}. The "
+    "Training has failed, as it does where the chains do not move between the modes of "
+    "the model: the validation rows have {:.2f} nats, those of independent features {:.2f}. The "
     "model is that of independent features. Use fewer units, a smaller learning_rate, "
     "or more Gibbs steps with n_gibbs_steps."
 )
@@ -139,8 +140,7 @@ def _check(settings, job, outcome):
         warning = _DIFFERENT.format(measured.forward, measured.reverse)
     independent = _independent(job, adaptive.base_of(job.train))
     validation = min(measured.validation, measured.forward, measured.reverse)
-    # no unit may be worth it: the start, which learned nothing, is as good
-    if validation < independent - 3.0 * measured.error - _ROUNDING:
+    if validation < independent - 3.0 * measured.error - _LEAST_LOSS:
         state = _without_units(settings, job, len(best.state.rbm.weights))
         warning = _NOTHING.format(validation, independent)
         training = training._replace(state=state)

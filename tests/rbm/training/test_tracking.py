@@ -57,7 +57,7 @@ def test_small_models_are_enumerated(sizes, fractional):
 
 @pytest.mark.parametrize("scale", [0.1, 0.5])
 def test_larger_models_are_estimated(scale):
-    """Within their standard errors, over seeds; both likelihoods have the same error."""
+    """Within their standard errors, over seeds; both have the same error."""
     rbm, _ = random_model(18, 17, 1, scale)
     train, validation = expected(rbm)
     differences, errors = [], []
