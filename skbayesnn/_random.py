@@ -37,6 +37,7 @@ class Stream(enum.IntEnum):
     BASE_RATES = 0xBA5E
     TRACKING = 0x72AC
     MIXING = 0x313C
+    SWAPS = 0x5A2B
 
 
 def draw_seed(random_state):

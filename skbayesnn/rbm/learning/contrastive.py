@@ -45,6 +45,7 @@ from ..states import (
     weigh,
     weigh_transposed,
 )
+from . import tempering
 
 # Larger weights indicate a divergence: a unit then is a step function.
 MAX_WEIGHT = 1e3
@@ -81,9 +82,10 @@ class State(NamedTuple):
     """its weights are transposed, too"""
     average: RBM
     """the averaged parameters"""
-    chains: np.ndarray
+    chains: np.ndarray | tempering.Replicas
     """persistent chains, uint8: hidden states (n_chains, n_units) of a standard RBM,
-    which saves a product, visible states (n_chains, n_features) of a fractional one"""
+    which saves a product, visible states (n_chains, n_features) of a fractional one;
+    or replicas"""
     visible_offset: np.ndarray
     """(n_features,) mean of the data, float32"""
     hidden_offset: np.ndarray
@@ -127,6 +129,18 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
     )
 
 
+def temper(state, base, n_replicas, seed):
+    """The state with as many chains at each of several temperatures.
+
+    ``base`` (n_features,) are the biases of independent features.
+    """
+    n_chains = len(state.chains)
+    chains = tempering.start(
+        state.rbm, state.transposed, base, n_replicas, n_chains, seed
+    )
+    return state._replace(chains=chains)
+
+
 def chain_correlation(state, n_steps, seed):
     """How far the chains remember their visible states, 1 for chains that stand still.
 
@@ -165,7 +179,9 @@ def step(settings, state, batch, learning_rate, seed):
     Values of float32 are the probabilities of the states, in [0, 1].
     """
     n_rows = len(batch)
-    if not is_standard(state.rbm):
+    if isinstance(state.chains, tempering.Replicas):
+        sample = _tempered_sample
+    elif not is_standard(state.rbm):
         sample = _fractional_sample
     else:
         sample = _persistent_sample if settings.persistent else _sample_from_batch
@@ -268,6 +284,17 @@ def _persistent_sample(settings, state, batch, seed):
 
     product(np.concatenate([batch, v]), state.transposed, means, activate)
     return v, means, chains
+
+
+def _tempered_sample(settings, state, batch, seed):
+    """The same with replicas."""
+    replicas = tempering.advance(
+        state.rbm, state.transposed, state.chains, seed, state.step
+    )
+    v = replicas.states[-1]
+    means = product(np.concatenate([batch, v]), state.transposed)
+    kernels.mean_units(means, state.rbm.hidden, 0, means.shape[1])
+    return v, means, replicas
 
 
 def _sample_from_batch(settings, state, batch, seed):

@@ -25,6 +25,7 @@ import numpy as np
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive
+from ..learning.tempering import Replicas
 from . import tracking
 from .gap import monitored_rows
 from .history import append_record, print_round
@@ -49,6 +50,8 @@ _LEAST_LOSS, _PLATEAU_UPDATES = 0.02, 5000
 # Changes of plan in a row that may be in vain before training ends.
 _MAX_IN_VAIN = 3
 _MAX_GIBBS_STEPS = 10
+# Temperatures, which cost as much as so many Gibbs steps.
+_N_REPLICAS = 10
 # Steps after which the chains should have forgotten where they were; if their states
 # still correlate by more than this with those before, an update takes several steps.
 _MIXING_STEPS, _MAX_CORRELATION, _SLOW_GIBBS_STEPS = 20, 0.5, 5
@@ -73,6 +76,8 @@ class Settings(NamedTuple):
     batch_size: int
     max_updates: int
     adapts_gibbs: bool
+    tempers: bool
+    """whether chains may get several temperatures"""
     adapts_decay: bool
     keep_last: bool
     """whether a Ctrl-C keeps the best model so far"""
@@ -88,6 +93,8 @@ class Plan(NamedTuple):
     n_gibbs_steps: int
     weight_decay: float
     n_updates: int
+    n_replicas: int = 1
+    """temperatures of the chains"""
     cools: bool = False
     """whether the step size falls to zero; the last round"""
     n_failed: int = 0
@@ -105,8 +112,9 @@ class Point(NamedTuple):
 
     state: contrastive.State
     path: np.ndarray
-    """(n_rounds, 6): updates, first and last step size, Gibbs steps, weight decay of
-    each round that led here, and the validation log-likelihood after it"""
+    """(n_rounds, 7): updates, first and last step size, Gibbs steps, weight decay and
+    temperatures of each round that led here, and the validation log-likelihood after
+    it"""
     log_likelihood: float
     validation: float
     error: float
@@ -205,7 +213,7 @@ def _begin(settings, job, start, monitored, base):
         tracked = tracking.track(
             contrastive.model(settings.update, state), base, job, monitored, 0
         )
-    path = np.zeros((0, 6))
+    path = np.zeros((0, 7))
     point = Point(state, path, *tracked[:3])
     update = settings.update
     plan = Plan(
@@ -225,7 +233,8 @@ def run_round(settings, job, adapting, monitored, base, number):
     plan, before = adapting.plan, adapting.current
     last_rate = 0.0 if plan.cools else plan.rate
     segment = (
-        plan.n_updates, plan.rate, last_rate, plan.n_gibbs_steps, plan.weight_decay
+        plan.n_updates, plan.rate, last_rate, plan.n_gibbs_steps, plan.weight_decay,
+        plan.n_replicas,
     )  # fmt: skip
     state = contrastive.copy(before.state)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
@@ -242,6 +251,7 @@ def run_round(settings, job, adapting, monitored, base, number):
         "n_updates": point.n_updates,
         "learning_rate": rate,
         "n_gibbs_steps": plan.n_gibbs_steps,
+        "n_replicas": plan.n_replicas,
         "weight_decay": plan.weight_decay,
         "mean_error": error,
         "log_likelihood": tracked.log_likelihood,
@@ -249,7 +259,8 @@ def run_round(settings, job, adapting, monitored, base, number):
         "log_partition_error": tracked.error,
     }
     plan = plan._replace(betas=tracked.betas)
-    if settings.adapts_gibbs and plan.n_gibbs_steps < _SLOW_GIBBS_STEPS:
+    is_slow = plan.n_gibbs_steps >= _SLOW_GIBBS_STEPS or plan.n_replicas > 1
+    if settings.adapts_gibbs and not is_slow:
         record["correlation"] = contrastive.chain_correlation(
             state, _MIXING_STEPS, derived_seed(job.seed, Stream.MIXING, number)
         )
@@ -260,7 +271,7 @@ def run_round(settings, job, adapting, monitored, base, number):
 
 def run_segment(settings, job, state, segment, n_before):
     """Run some updates; returns the new state, and mean error and step size."""
-    n_updates, top_rate, last_rate, n_gibbs_steps, weight_decay = segment
+    n_updates, top_rate, last_rate, n_gibbs_steps, weight_decay, n_replicas = segment
     n_updates, error, mean_rate = int(n_updates), 0.0, 0.0
     update = settings.update
     if update.max_change is not None:
@@ -271,6 +282,10 @@ def run_segment(settings, job, state, segment, n_before):
         n_gibbs_steps=int(n_gibbs_steps), weight_decay=float(weight_decay)
     )
     seed = derived_seed(job.seed, Stream.EPOCH_CHAINS)
+    if n_replicas > 1 and not isinstance(state.chains, Replicas):
+        start_seed = derived_seed(job.seed, Stream.EPOCH_CHAINS, n_before)
+        base = base_of(job.train)
+        state = contrastive.temper(state, base, int(n_replicas), start_seed)
     batches = batches_from(job, settings.batch_size, n_before)
     for k in range(n_updates):
         rate = top_rate + (last_rate - top_rate) * k / n_updates
@@ -342,9 +357,13 @@ def _next_round(settings, point):
 def _change(settings, n_rows, plan, current, best):
     """The plan after a loss of the validation rows; None if nothing can be changed."""
     if current.log_likelihood < best.log_likelihood:
-        n_steps = plan.n_gibbs_steps
-        if settings.adapts_gibbs:
-            n_steps = min(_MAX_GIBBS_STEPS, _GIBBS_FACTOR * n_steps)
+        if not settings.adapts_gibbs or plan.n_replicas > 1:
+            return plan._replace(rate=_RATE_FACTOR * plan.rate)
+        if plan.n_in_vain and settings.tempers:
+            # a smaller step size has not helped: the chains are in one mode
+            rate = settings.learning_rate
+            return plan._replace(rate=rate, n_gibbs_steps=1, n_replicas=_N_REPLICAS)
+        n_steps = min(_MAX_GIBBS_STEPS, _GIBBS_FACTOR * plan.n_gibbs_steps)
         return plan._replace(rate=_RATE_FACTOR * plan.rate, n_gibbs_steps=n_steps)
     if not settings.adapts_decay:
         return None
@@ -359,7 +378,7 @@ def _has_converged(adapting):
     earlier = np.flatnonzero(n_updates <= n_updates[-1] / 2)
     if not len(earlier):
         return False
-    gain = adapting.best.validation - path[: earlier[-1] + 1, 5].max()
+    gain = adapting.best.validation - path[: earlier[-1] + 1, -1].max()
     whole = adapting.best.validation - adapting.first_score
     # a slow start is no end: from small weights, nothing is gained for long
     least = _LEAST_UPDATES if whole > _LEAST_LOSS else _PLATEAU_UPDATES
@@ -373,7 +392,7 @@ def repeat(settings, job, state, best):
     """
     state, n_before = contrastive.copy(state), 0
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        for segment in best.path[:, :5]:
+        for segment in best.path[:, :6]:
             state, *_ = run_segment(settings, job, state, segment, n_before)
             n_before += int(segment[0])
     measured = _measure(settings, job, best._replace(state=state), _REPEATED)

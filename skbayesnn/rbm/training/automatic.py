@@ -57,6 +57,7 @@ def settings_of(estimator):
         estimator.batch_size,
         estimator.max_updates,
         adapts_gibbs=n_steps == "auto",
+        tempers=n_steps == "auto" and estimator.persistent,
         adapts_decay=decay == "auto",
         keep_last=estimator.warm_start,
         n_jobs=estimator.n_jobs,
@@ -150,10 +151,12 @@ def _check(settings, job, outcome):
 
 def decisions(best):
     """Fitted attributes that tell what was chosen."""
-    n_steps, decay = best.path[-1, 3:5] if len(best.path) else (1, 0.0)
+    last = best.path[-1, 3:6] if len(best.path) else (1, 0.0, 1)
+    n_steps, decay, n_replicas = last
     return {
         "n_updates_": best.n_updates,
         "n_gibbs_steps_": int(n_steps),
+        "n_replicas_": int(n_replicas),
         "weight_decay_": float(decay),
     }
 
