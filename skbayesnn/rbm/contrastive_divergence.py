@@ -312,7 +312,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
 
     def _fitted_attributes(self, seen, dtype, seed, rbm):
         # as scikit-learn trains, if it was not trained here
-        trained = {"n_updates_": 0, "n_gibbs_steps_": 1, "weight_decay_": 0.0}
+        trained = {"n_updates_": 0, "n_gibbs_steps_": 1, "n_replicas_": 1}
+        trained["weight_decay_"] = 0.0
         return trained | super()._fitted_attributes(seen, dtype, seed, rbm)
 
     def _start(self, job, resumes):

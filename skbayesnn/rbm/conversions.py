@@ -19,6 +19,7 @@ _KEPT = (
     "fine_tune_",
     "n_updates_",
     "n_gibbs_steps_",
+    "n_replicas_",
     "weight_decay_",
 )
 

@@ -141,6 +141,12 @@ def temper(state, base, n_replicas, seed):
     return state._replace(chains=chains)
 
 
+def n_replicas(state):
+    """Number of temperatures of the chains."""
+    chains = state.chains
+    return len(chains.betas) if isinstance(chains, tempering.Replicas) else 1
+
+
 def chain_correlation(state, n_steps, seed):
     """How far the chains remember their visible states, 1 for chains that stand still.
 

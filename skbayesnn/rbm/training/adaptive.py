@@ -26,6 +26,7 @@ from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive
 from ..learning.tempering import Replicas
+from ..model import is_standard
 from . import tracking
 from .gap import monitored_rows
 from .history import append_record, print_round
@@ -221,6 +222,8 @@ def _begin(settings, job, start, monitored, base):
         update.n_gibbs_steps,
         update.weight_decay,
         min(_FIRST_ROUND, settings.max_updates),
+        # a fit that is continued may have several
+        contrastive.n_replicas(state),
     )
     return Adapting(point, point, plan, tracked.validation)
 
@@ -359,7 +362,7 @@ def _change(settings, n_rows, plan, current, best):
     if current.log_likelihood < best.log_likelihood:
         if not settings.adapts_gibbs or plan.n_replicas > 1:
             return plan._replace(rate=_RATE_FACTOR * plan.rate)
-        if plan.n_in_vain and settings.tempers:
+        if plan.n_in_vain and settings.tempers and is_standard(best.state.rbm):
             # a smaller step size has not helped: the chains are in one mode
             rate = settings.learning_rate
             return plan._replace(rate=rate, n_gibbs_steps=1, n_replicas=_N_REPLICAS)
@@ -378,11 +381,12 @@ def _has_converged(adapting):
     earlier = np.flatnonzero(n_updates <= n_updates[-1] / 2)
     if not len(earlier):
         return False
-    gain = adapting.best.validation - path[: earlier[-1] + 1, -1].max()
+    before = max(adapting.first_score, path[: earlier[-1] + 1, -1].max())
+    gain = adapting.best.validation - before
     whole = adapting.best.validation - adapting.first_score
     # a slow start is no end: from small weights, nothing is gained for long
     least = _LEAST_UPDATES if whole > _LEAST_LOSS else _PLATEAU_UPDATES
-    return n_updates[-1] > least and gain < _LEAST_GAIN * whole
+    return n_updates[-1] > least and gain <= _LEAST_GAIN * whole
 
 
 def repeat(settings, job, state, best):

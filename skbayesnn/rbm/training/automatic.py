@@ -127,9 +127,9 @@ _DIFFERENT = (
 )
 _NOTHING = (
     "Training has failed, as it does where the chains do not move between the modes of "
-    "the model: the validation rows have {:.2f} nats, those of independent features {:.2f}. The "
-    "model is that of independent features. Use fewer units, a smaller learning_rate, "
-    "or more Gibbs steps with n_gibbs_steps."
+    "the model: the validation rows have {:.2f} nats, those of independent features "
+    "{:.2f}. The model is that of independent features. Use fewer units, a smaller "
+    "learning_rate, or more Gibbs steps with n_gibbs_steps."
 )
 
 
@@ -151,12 +151,11 @@ def _check(settings, job, outcome):
 
 def decisions(best):
     """Fitted attributes that tell what was chosen."""
-    last = best.path[-1, 3:6] if len(best.path) else (1, 0.0, 1)
-    n_steps, decay, n_replicas = last
+    n_steps, decay = best.path[-1, 3:5] if len(best.path) else (1, 0.0)
     return {
         "n_updates_": best.n_updates,
         "n_gibbs_steps_": int(n_steps),
-        "n_replicas_": int(n_replicas),
+        "n_replicas_": contrastive.n_replicas(best.state),
         "weight_decay_": float(decay),
     }
 

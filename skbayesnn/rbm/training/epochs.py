@@ -125,6 +125,7 @@ def decisions(settings, training):
     return {
         "n_updates_": training.state.step - 1,
         "n_gibbs_steps_": settings.update.n_gibbs_steps,
+        "n_replicas_": contrastive.n_replicas(training.state),
         "weight_decay_": settings.update.weight_decay,
     }
 

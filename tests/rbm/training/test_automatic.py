@@ -37,6 +37,7 @@ ROUNDS = {
     "n_updates",
     "learning_rate",
     "n_gibbs_steps",
+    "n_replicas",
     "weight_decay",
     "log_likelihood",
     "validation_log_likelihood",
