@@ -1,6 +1,6 @@
 """Training that measures what it does: step size, Gibbs steps, decay and its end.
 
-Training goes in rounds of updates, each a quarter longer than what was done before.
+Training goes in rounds of updates, each a third of what was done before.
 After each, the log-likelihoods of training and validation rows are estimated, and
 decide what follows:
 
@@ -36,8 +36,8 @@ from .outcome import Training
 # Training rows whose log-likelihood is compared with that of the validation rows.
 _MAX_MONITORED = 5000
 # Updates of the first round, and growth of their number from round to round.
-_FIRST_ROUND = 64
-_GROWTH = 0.25
+_FIRST_ROUND = 100
+_GROWTH = 1 / 3
 _LONGEST_ROUND = 2000
 # Rounds without a gain after which training returns to the best model.
 _PATIENCE = 2

@@ -108,7 +108,8 @@ def race(settings, search, job, task):
     Returns a `Race`.
     """
     n_updates = min(_N_UPDATES, settings.max_updates)
-    settings = settings._replace(max_updates=n_updates)
+    # overfitting ends a run: how far a size comes by itself is what counts
+    settings = settings._replace(max_updates=n_updates, adapts_decay=False)
     random = partial(_random_units, settings)
     searched = partial(_searched_units, settings, search)
     limit = max(1, min(MAX_UNITS, len(job.train)))

@@ -17,7 +17,7 @@ from .gap import mean_log_probability
 # Units of the smaller side up to which the states are enumerated.
 _ENUMERATED = 16
 _N_CHAINS = 100
-_FEWEST, _MOST = 200, 3200
+_FEWEST, _MOST = 100, 3200
 # Standard deviation of the log weights above which temperatures are doubled, and below
 # which they are halved.
 _MANY, _FEW = 1.0, 0.3

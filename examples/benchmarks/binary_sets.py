@@ -1,0 +1,187 @@
+"""RBMs without settings on binary sets of the density-estimation literature.
+
+    python examples/benchmarks/binary_sets.py --output binary_sets.json
+
+Each set has training, validation and test rows. The defaults get training and
+validation rows, five seeds. Beside them: a grid of contrastive divergence (numbers of
+units, epochs and Gibbs steps; the cell with the best validation likelihood is reported,
+one seed), scikit-learn's BernoulliRBM with as many units as the grid chose, and
+independent features. Likelihoods are means over rows in nats, by annealing in both
+directions, exact where there are at most 20 features. The test rows are read once for
+each number that is reported; nothing is chosen on them.
+
+``--parts`` runs some of defaults, trainer (ContrastiveDivergenceRBM with its
+defaults), grid, sklearn; ``--sets`` some of the sets. Their values replace those in an
+output file that exists.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+import warnings
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import BernoulliRBM
+
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.datasets import fetch_binary_benchmark
+from skbayesnn.exceptions import MixingWarning
+
+SETS = ("nltcs", "plants", "dna", "mushrooms", "pumsb_star", "nips", "voting")
+SEEDS = range(5)
+N_UNITS, N_EPOCHS, N_GIBBS_STEPS = (10, 30, 100, 300), (50, 500), (1, 10)
+N_JOBS = 2
+
+
+def likelihoods(model, X):
+    """Mean log-likelihoods of rows by both directions, and combined."""
+    energy = -float(model.free_energy(X).mean())
+    estimate = model.log_partition("both", random_state=0)
+    ends = estimate.forward, estimate.reverse
+    forward, reverse = (energy - one.log_partition for one in ends)
+    return {
+        "log_likelihood": energy - estimate.log_partition,
+        "forward": forward,
+        "reverse": reverse,
+    }
+
+
+def independent(train, test):
+    """Mean log-likelihood of independent features with smoothed rates."""
+    rates = (train.sum(axis=0) + 0.5) / (len(train) + 1.0)
+    return float((test * np.log(rates) + (1 - test) * np.log1p(-rates)).sum(1).mean())
+
+
+def fit(model, *data, **more):
+    """Fit, and return the seconds it took and whether it warned of its chains."""
+    begin = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("always", MixingWarning)
+        model.fit(*data, **more)
+    warned = any(issubclass(w.category, MixingWarning) for w in caught)
+    return {"seconds": time.perf_counter() - begin, "warned": warned}
+
+
+def run_defaults(make, data):
+    """Every seed of an estimator with its defaults."""
+    train, validation, test = data
+    rows = []
+    for seed in SEEDS:
+        model = make(random_state=seed, n_jobs=N_JOBS)
+        row = fit(model, train, X_val=validation) | {
+            "n_components": model.n_components_,
+            "n_updates": model.n_updates_,
+            "n_gibbs_steps": model.n_gibbs_steps_,
+            "n_replicas": model.n_replicas_,
+            "weight_decay": model.weight_decay_,
+        }
+        if make is FrankWolfeRBM:
+            # sizes from random weights, and at the end that from searched units
+            sizes = model.history_["n_components"]
+            raced = np.isfinite(sizes)
+            row["race"] = sizes[raced].tolist()
+            values = model.history_["validation_log_likelihood"]
+            row["race_log_likelihood"] = values[raced].tolist()
+        rows.append(row | likelihoods(model, test))
+        print("   ", {k: v for k, v in rows[-1].items() if k != "warned"}, flush=True)
+    return rows
+
+
+def run_grid(data):
+    """The best cell of the grid by its validation likelihood."""
+    train, validation, test = data
+    best, cells = None, []
+    for n_units, n_epochs, n_steps in product(N_UNITS, N_EPOCHS, N_GIBBS_STEPS):
+        model = ContrastiveDivergenceRBM(
+            n_units,
+            max_iter=n_epochs,
+            n_gibbs_steps=n_steps,
+            random_state=0,
+            n_jobs=N_JOBS,
+        )
+        cell = {"n_components": n_units, "epochs": n_epochs, "n_gibbs_steps": n_steps}
+        cell |= fit(model, train)
+        cell["validation"] = likelihoods(model, validation)["log_likelihood"]
+        cells.append(cell)
+        print("   ", cell, flush=True)
+        if best is None or cell["validation"] > best[0]["validation"]:
+            best = cell, model
+    cell, model = best
+    return {"best": cell | likelihoods(model, test), "cells": cells}
+
+
+def run_sklearn(data, n_units):
+    """scikit-learn's RBM with its defaults but for the number of units."""
+    train, _, test = data
+    peer = BernoulliRBM(n_units, random_state=0)
+    row = fit(peer, train) | {"n_components": n_units}
+    model = ContrastiveDivergenceRBM.from_bernoulli_rbm(peer, train)
+    return row | likelihoods(model, test)
+
+
+def run(part, data, results):
+    """One part for one set."""
+    if part == "defaults":
+        return run_defaults(FrankWolfeRBM, data)
+    if part == "trainer":
+        return run_defaults(ContrastiveDivergenceRBM, data)
+    if part == "grid":
+        return run_grid(data)
+    n_units = results.get("grid", {"best": {"n_components": 100}})["best"]
+    return run_sklearn(data, n_units["n_components"])
+
+
+def show(name, results):
+    """Print a set's rows of the table."""
+    print(f"{name}: independent features {results['independent']:.2f}")
+    for part in ("defaults", "trainer"):
+        rows = results.get(part, [])
+        if rows:
+            values = [row["log_likelihood"] for row in rows]
+            apart = max(abs(row["forward"] - row["reverse"]) for row in rows)
+            sizes = [row["n_components"] for row in rows]
+            seconds = np.median([row["seconds"] for row in rows])
+            print(
+                f"  {part:9} {np.median(values):8.2f} ({min(values):.2f} to "
+                f"{max(values):.2f}), {min(sizes)} to {max(sizes)} units, "
+                f"{seconds:.0f} s, directions up to {apart:.2f} apart, "
+                f"{sum(row['warned'] for row in rows)} warnings"
+            )
+    for part, row in [
+        ("grid", results.get("grid", {}).get("best")),
+        ("sklearn", results.get("sklearn")),
+    ]:
+        if row is not None:
+            print(f"  {part:9} {row['log_likelihood']:8.2f}, {row['seconds']:.0f} s")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, help="file for the results as JSON")
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parts = ("defaults", "trainer", "grid", "sklearn")
+    parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
+    arguments = parser.parse_args()
+    file = arguments.output
+    results = json.loads(file.read_text()) if file and file.exists() else {}
+    results["machine"] = {"cores": os.cpu_count(), "platform": platform.platform()}
+    for name in arguments.sets:
+        data = fetch_binary_benchmark(name, return_splits=True)
+        of_set = results.setdefault(name, {})
+        of_set["independent"] = independent(data[0], data[2])
+        for part in arguments.parts:
+            print(f"{name}, {part}", flush=True)
+            of_set[part] = run(part, data, of_set)
+            if file:
+                file.write_text(json.dumps(results, indent=1) + "\n")
+        show(name, of_set)
+
+
+if __name__ == "__main__":
+    main()
