@@ -44,7 +44,7 @@ CASES = {
         random_state=np.random.RandomState(4),
     ),
     "rounds": ContrastiveDivergenceRBM(
-        20, max_updates=100, batch_size=50, random_state=3
+        20, max_updates=150, batch_size=50, random_state=3
     ),
     # few rows to train on end the race soon
     "sizes": FrankWolfeRBM(

@@ -53,7 +53,7 @@ MODELS = {
 # Without settings but for few updates, whose likelihoods are estimated; for `digits`.
 AUTOMATIC = {
     "rounds": ContrastiveDivergenceRBM(
-        20, max_updates=100, batch_size=50, random_state=3
+        20, max_updates=150, batch_size=50, random_state=3
     ),
     "sizes": FrankWolfeRBM(
         fine_tune=ContrastiveDivergenceRBM(max_updates=60, batch_size=50),

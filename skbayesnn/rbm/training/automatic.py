@@ -24,9 +24,8 @@ from .start import independent_model, start_training
 _LEARNING_RATE, _MAX_CHANGE = 0.2, 1.0
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
-# A smaller loss against independent features is that of a start from which nothing was
-# gained, nats: no sign that chains do not follow.
-_LEAST_LOSS = 0.02
+# Of a mean free energy in float32, nats.
+_ROUNDING = 1e-3
 
 
 class Found(NamedTuple):
@@ -139,9 +138,10 @@ def _check(settings, job, outcome):
     warning = None
     if abs(measured.forward - measured.reverse) > _MAX_DIFFERENCE:
         warning = _DIFFERENT.format(measured.forward, measured.reverse)
-    independent = _independent(job, adaptive.base_of(job.train))
+    rbm = contrastive.model(settings.update, best.state)
+    independent, chance = _independent(job, rbm)
     validation = min(measured.validation, measured.forward, measured.reverse)
-    if validation < independent - 3.0 * measured.error - _LEAST_LOSS:
+    if validation < independent - 3.0 * measured.error - chance - _ROUNDING:
         state = _without_units(settings, job, len(best.state.rbm.weights))
         warning = _NOTHING.format(validation, independent)
         training = training._replace(state=state)
@@ -160,11 +160,25 @@ def decisions(best):
     }
 
 
-def _independent(job, base):
-    """Mean log-likelihood of the validation rows by independent features."""
-    rbm = independent_model(job.train)
-    log_partition = annealing.base_log_partition(rbm, base)
-    return mean_log_probability(rbm, job.validation) - log_partition
+def _independent(job, rbm):
+    """Mean log-likelihood of the validation rows by independent features.
+
+    Also what a model may differ from it by chance, two standard errors: from a start
+    from which nothing was gained, it is on either side.
+    """
+    independent = independent_model(job.train)
+    log_partition = annealing.base_log_partition(
+        independent, adaptive.base_of(job.train)
+    )
+    expected = mean_log_probability(independent, job.validation) - log_partition
+    differences = np.concatenate(
+        [
+            solver.unnormalised_log_probability(rbm, V)
+            - solver.unnormalised_log_probability(independent, V)
+            for V in job.validation.blocks()
+        ]
+    )
+    return expected, 2.0 * float(differences.std()) / np.sqrt(len(differences))
 
 
 def _without_units(settings, job, n_units):
