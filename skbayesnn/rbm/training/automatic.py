@@ -178,7 +178,9 @@ def _independent(job, rbm):
             for V in job.validation.blocks()
         ]
     )
-    return expected, 2.0 * float(differences.std()) / np.sqrt(len(differences))
+    n = len(differences)
+    error = differences.std(ddof=1) / np.sqrt(n) if n > 1 else np.inf
+    return expected, 2.0 * float(error)
 
 
 def _without_units(settings, job, n_units):
