@@ -100,16 +100,18 @@ class ContrastiveDivergenceRBM(BaseRBM):
     {{n_components_}}
     n_iter_ : int
         Number of epochs, or of rounds with ``max_iter="auto"``.
-    n_updates_, n_gibbs_steps_ : int
-        Number of updates that led to the model, and the Gibbs steps of the last ones.
+    n_updates_, n_gibbs_steps_, n_replicas_ : int
+        Number of updates that led to the model, and the Gibbs steps and temperatures
+        of the last ones.
     weight_decay_ : float
         The weight decay of the last updates.
     history_ : dict of ndarray, one entry per epoch or round
         ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
         squared difference between the mean visible states of data and chains), and,
         of epochs with validation data, ``gap`` (nats). Of rounds: ``n_updates`` on the
-        path to this model, ``n_gibbs_steps``, ``weight_decay``, ``log_likelihood`` of
-        training rows and ``validation_log_likelihood`` (nats per sample, estimated),
+        path to this model, ``n_gibbs_steps``, ``n_replicas`` (temperatures of the
+        chains), ``weight_decay``, ``log_likelihood`` of training rows and
+        ``validation_log_likelihood`` (nats per sample, estimated),
         ``log_partition_error`` (standard error of both, nats), and ``correlation`` of
         the chains' states with those 20 steps later.
     {{n_features_in_}}

@@ -50,9 +50,13 @@ class FrankWolfeRBM(BaseRBM):
 
     Parameters
     ----------
-    n_components : int, default=100
-        Largest number of hidden units. If no unit gains anything, one idle unit with
-        zero weights is kept.
+    n_components : "auto" or int, default="auto"
+        Largest number of hidden units to grow, one after the other. If no unit gains
+        anything, one idle unit with zero weights is kept. With "auto", sizes that
+        double from 16 on are trained by contrastive divergence until held-out rows
+        gain no more (``X_val`` or rows that are held out), at most 1024 or as many as
+        there are rows; units that a search has found may start the training. The
+        parameters of that training are those of ``fine_tune``, or their defaults.
     unit_penalty : float, default=0.1
         Strength λ of the penalty λ/2 |w, b|^2 on the gain of a new unit.
     learning_rate : float, default=0.1
@@ -145,7 +149,9 @@ class FrankWolfeRBM(BaseRBM):
     {{log_partition_}}
     {{n_components_}}
     n_iter_ : int
-        Number of Frank-Wolfe steps.
+        Number of Frank-Wolfe steps; of sizes and rounds with ``n_components="auto"``.
+    n_updates_, n_gibbs_steps_, n_replicas_, weight_decay_
+        Of the training with ``n_components="auto"``, as in `ContrastiveDivergenceRBM`.
     history_ : dict of ndarray, one entry per step
         ``n_components`` after it; ``change`` (number of units added; -1: one removed;
         0: none found); ``gain`` of the unit on held-out chains (nats per sample), its
@@ -153,7 +159,11 @@ class FrankWolfeRBM(BaseRBM):
         the model with the unit; ``frank_wolfe_gap`` of the linearised objective
         (nats); ``acceptance`` of the chains; mean ``free_energy`` of training rows
         and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
-        ``seconds`` since the start.
+        ``seconds`` since the start. With ``n_components="auto"``: first one entry per
+        size, with ``n_components``, ``change`` (difference to the best size before),
+        ``gain`` (of the validation log-likelihood against that), ``log_likelihood``
+        and ``validation_log_likelihood`` (nats per sample); then one per round, as in
+        `ContrastiveDivergenceRBM`.
     fine_tune_ : ContrastiveDivergenceRBM
         The fitted fine-tuner, if ``fine_tune`` is given.
     {{n_features_in_}}
