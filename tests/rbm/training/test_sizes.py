@@ -41,6 +41,12 @@ def from_one(monkeypatch):
     monkeypatch.setattr(sizes, "_FIRST", 1)
 
 
+def never_end(monkeypatch):
+    """No gain is too small."""
+    monkeypatch.setattr(sizes, "_LEAST_GAIN", -1e9)
+    monkeypatch.setattr(sizes, "_LEAST_ERRORS", -1e9)
+
+
 def race_of(model):
     """Columns of the history, for the sizes alone."""
     history = model.history_
@@ -71,12 +77,13 @@ def test_the_race_is_recorded(from_one):
     assert np.isnan(race["n_updates"]).all()
     # gains are differences of the validation likelihood to the best before
     validation, gain = race["validation_log_likelihood"], race["gain"]
-    n_better = list(race["n_components"][:-1]).index(model.n_components_)
-    for k in range(1, n_better + 1):
-        assert gain[k] == pytest.approx(validation[k] - validation[k - 1])
-        assert gain[k] > 0.0
-    # the first size that gains too little is the last one
-    assert n_better >= n_random - 2
+    for k in range(1, len(gain)):
+        assert np.isclose(gain[k], validation[k] - validation[:k], atol=1e-9).any()
+    # a size that is left out would have gained little
+    chosen = list(race["n_components"]).index(model.n_components_)
+    whole = validation[chosen] - (validation[0] - gain[0])
+    assert whole > 1.0
+    assert validation[chosen] > validation[:-1].max() - 0.02 * whole
     assert (np.diff(model.history_["seconds"]) > 0.0).all()
 
 
@@ -84,22 +91,20 @@ def test_noise_needs_no_more_than_the_first_size(from_one):
     X = np.random.default_rng(0).random((300, 12)) < 0.3
     model = choosing(max_updates=200).fit(X)
     assert model.n_components_ == 1
-    assert len(race_of(model)["gain"]) == 3
+    assert len(race_of(model)["gain"]) <= 4
     assert model.score(X) == pytest.approx(independent_score(X), abs=0.1)
 
 
 @pytest.mark.parametrize("n_rows, expected", [(5, 4), (21, 18)])
 def test_there_are_no_more_units_than_rows(n_rows, expected, monkeypatch):
-    monkeypatch.setattr(sizes, "_LEAST_GAIN", -1e9)
-    monkeypatch.setattr(sizes, "_LEAST_ERRORS", -1e9)
+    never_end(monkeypatch)
     model = automatic("sizes").fit(digits(n_rows))
     assert race_of(model)["n_components"].max() == model.n_components_ == expected
 
 
 def test_there_is_a_largest_size(from_one, monkeypatch):
     monkeypatch.setattr(sizes, "MAX_UNITS", 3)
-    monkeypatch.setattr(sizes, "_LEAST_GAIN", -1e9)
-    monkeypatch.setattr(sizes, "_LEAST_ERRORS", -1e9)
+    never_end(monkeypatch)
     model = choosing(max_updates=60).fit(mixture_data(200))
     assert_array_equal(race_of(model)["n_components"], [1, 2, 3, 3])
     # partial fits stop there as well
