@@ -54,7 +54,7 @@ _MEMORY = 0.99
 # Steps from one look at the parameters to the next, for their average.
 _AVERAGED = 5
 # Rows of the batch, and of the chains, by which the change of a step is judged.
-_JUDGED = 32
+_JUDGED = 16
 _LEAST_SLOPE = 1e-12
 
 

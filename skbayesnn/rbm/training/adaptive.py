@@ -246,7 +246,7 @@ def run_round(settings, job, adapting, monitored, base, number):
         )
         tracked = tracking.track(
             contrastive.model(settings.update, state), base, job, monitored,
-            number + 1, plan.betas, settings.n_jobs,
+            number + 1, plan.betas, plan.n_updates, settings.n_jobs,
         )  # fmt: skip
     path = np.vstack([before.path, [*segment, tracked.validation]])
     point = Point(state, path, *tracked[:3])

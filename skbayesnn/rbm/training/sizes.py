@@ -1,7 +1,7 @@
 """The number of hidden units: sizes that double race for the validation rows.
 
 Every size is trained for the same number of updates, from small random weights. The
-race ends when a doubling gains little of what all units have gained. At the size that
+race ends when two doublings gain little of what all units have gained. At the size that
 has won, units that were found by Frank-Wolfe searches, each on rows of its own, run
 once more: training goes on from the better start.
 """
@@ -27,8 +27,10 @@ MAX_UNITS = 1024
 _N_UPDATES = 1500
 # Fraction of the whole gain that a doubling has to add.
 _LEAST_GAIN = 0.003
-# A smaller gain than so many standard errors of an estimate is none.
-_LEAST_ERRORS = 2.0
+# A smaller gain may be chance, nats.
+_LEAST = 0.02
+# Doublings in a row without such a gain that end the race: estimates are noisy.
+_MAX_IN_VAIN = 2
 # Norm of the units' weights at the start: they are directions, not yet units.
 _START_NORM = 0.5
 
@@ -114,21 +116,23 @@ def race(settings, search, job, task):
     searched = partial(_searched_units, settings, search)
     limit = max(1, min(MAX_UNITS, len(job.train)))
     run = partial(_run, settings, job, task)
-    best, size, whole = Runner(None, random, 0, {}), min(_FIRST, limit), 0.0
+    best, size, n_in_vain = Runner(None, random, 0, {}), min(_FIRST, limit), 0
     while True:
         new = run(best, random, size, f"{size} units")
-        gain = new.history["gain"][-1]
-        whole += gain
-        least = max(_LEAST_GAIN * whole, _LEAST_ERRORS * new.outcome.best.error)
-        small = best.n_units and gain < least
-        best = best._replace(history=new.history) if small else new
-        if small or size == limit or _has_ended(new):
+        whole = new.outcome.best.validation - new.outcome.first_score
+        # the first one is the best so far, even if it has gained nothing
+        least = max(_LEAST, _LEAST_GAIN * whole)
+        is_better = not best.n_units or new.history["gain"][-1] > least
+        best = new if is_better else best._replace(history=new.history)
+        n_in_vain = 0 if is_better else n_in_vain + 1
+        ends = n_in_vain == _MAX_IN_VAIN or size == limit
+        if ends or _has_ended(new):
             break
         size = min(2 * size, limit)
     if not _has_ended(new):
         new = run(best, searched, best.n_units, f"{best.n_units} searched units")
-        small = new.history["gain"][-1] < _LEAST_ERRORS * new.outcome.best.error
-        best = best._replace(history=new.history) if small else new
+        is_better = new.history["gain"][-1] > 0.0
+        best = new if is_better else best._replace(history=new.history)
     point, n_iter = best.outcome.best, len(best.history["gain"])
     training = Training(
         point.state,

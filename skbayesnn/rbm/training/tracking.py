@@ -38,7 +38,9 @@ class Tracked(NamedTuple):
     """temperatures for the next estimate"""
 
 
-def track(rbm, base, job, monitored, number, betas=FIRST_BETAS, n_jobs=None):
+def track(
+    rbm, base, job, monitored, number, betas=FIRST_BETAS, most=_FEWEST, n_jobs=None
+):
     """Estimate the log-likelihoods of a model.
 
     Parameters
@@ -53,6 +55,8 @@ def track(rbm, base, job, monitored, number, betas=FIRST_BETAS, n_jobs=None):
         Tells the random numbers of this estimate from those of others.
     betas : ndarray
         Temperatures, as the last estimate advised.
+    most : int
+        Largest number of temperatures of the next estimate.
     n_jobs : int or None
 
     Returns
@@ -70,7 +74,7 @@ def track(rbm, base, job, monitored, number, betas=FIRST_BETAS, n_jobs=None):
         log_partition = result.log_partition
         # the interval is three standard errors to both sides
         error = (result.interval[1] - log_partition) / 3.0
-        betas = _next_betas(path, run, result)
+        betas = _next_betas(path, run, result, most)
     validation = np.nan
     if job.validation is not None:
         validation = mean_log_probability(rbm, job.validation) - log_partition
@@ -118,11 +122,11 @@ def _run_both(rbm, base, betas, seed, n_jobs):
     return annealing.run_both(path, _N_CHAINS, seed, n_jobs)
 
 
-def _next_betas(path, run, result):
+def _next_betas(path, run, result, most):
     """Temperatures where the work of these chains varies, as many as it asks for."""
     n_steps = len(path.betas) - 1
     if result.log_weight_std > _MANY:
-        n_steps = min(_MOST, 2 * n_steps)
+        n_steps = max(_FEWEST, min(_MOST, most, 2 * n_steps))
     elif result.log_weight_std < _FEW:
         n_steps = max(_FEWEST, n_steps // 2)
     return respace(path.betas, run.works.std(axis=1), n_steps)

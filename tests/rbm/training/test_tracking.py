@@ -98,7 +98,7 @@ def test_threads_change_nothing():
 def test_temperatures_follow_the_model():
     """More where the weights of the chains spread, fewer where they do not."""
     hard, _ = random_model(30, 40, 0, 2.0)
-    first = track(hard)
+    first = track(hard, most=1000)
     betas = first.betas
     assert len(betas) > len(tracking.FIRST_BETAS)
     # which makes the next estimate better
