@@ -29,7 +29,7 @@ def mixture_score(X):
     return np.mean([naive.log_sum(row) for row in logs]) - np.log(len(MODES))
 
 
-def choosing(max_updates=600, **parameters):
+def choosing(max_updates=300, **parameters):
     tuner = ContrastiveDivergenceRBM(max_updates=max_updates)
     defaults = dict(n_chains=100, n_search_rows=200, random_state=0)
     return FrankWolfeRBM(fine_tune=tuner, **{**defaults, **parameters})
@@ -37,8 +37,9 @@ def choosing(max_updates=600, **parameters):
 
 @pytest.fixture
 def from_one(monkeypatch):
-    """Races begin with one unit."""
+    """Races begin with one unit, and are short."""
     monkeypatch.setattr(sizes, "_FIRST", 1)
+    monkeypatch.setattr(sizes, "MAX_UNITS", 8)
 
 
 def never_end(monkeypatch):
