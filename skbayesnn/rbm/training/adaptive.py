@@ -48,8 +48,9 @@ _LEAST_UPDATES = 1000
 # A smaller loss may be chance even if both likelihoods are exact, nats: at first, from
 # small random weights, the model moves little in any direction.
 _LEAST_LOSS, _PLATEAU_UPDATES = 0.02, 5000
-# Changes of plan in a row that may be in vain before training ends.
-_MAX_IN_VAIN = 3
+# Changes of plan in a row that may be in vain before training ends; one more at the
+# beginning, where rounds are short.
+_MAX_IN_VAIN = 2
 _MAX_GIBBS_STEPS = 10
 # Temperatures, which cost as much as so many Gibbs steps.
 _N_REPLICAS = 10
@@ -330,7 +331,8 @@ def decide(settings, n_rows, adapting):
         changed = _change(settings, n_rows, plan, current, best)
         helped = best.validation > plan.score_at_change
         n_in_vain = 0 if helped else plan.n_in_vain + 1
-        ends = ends or changed is None or n_in_vain >= _MAX_IN_VAIN
+        most = _MAX_IN_VAIN + (best.n_updates < _LEAST_UPDATES)
+        ends = ends or changed is None or n_in_vain >= most
         if not ends:
             changed = changed._replace(
                 n_failed=0,
@@ -359,7 +361,7 @@ def _next_round(settings, point):
 
 def _change(settings, n_rows, plan, current, best):
     """The plan after a loss of the validation rows; None if nothing can be changed."""
-    if current.log_likelihood < best.log_likelihood:
+    if current.log_likelihood < best.log_likelihood - _noise(current, best):
         if not settings.adapts_gibbs or plan.n_replicas > 1:
             return plan._replace(rate=_RATE_FACTOR * plan.rate)
         if plan.n_in_vain and settings.tempers and is_standard(best.state.rbm):
