@@ -134,9 +134,10 @@ def temper(state, base, n_replicas, seed):
 
     ``base`` (n_features,) are the biases of independent features.
     """
-    n_chains = len(state.chains)
+    is_tempered = isinstance(state.chains, tempering.Replicas)
+    states = state.chains.states[-1] if is_tempered else state.chains
     chains = tempering.start(
-        state.rbm, state.transposed, base, n_replicas, n_chains, seed
+        state.rbm, state.transposed, base, n_replicas, len(states), seed
     )
     return state._replace(chains=chains)
 
