@@ -173,6 +173,8 @@ REAL = {"binarize": None, "schedule": "inverse", "centered": False, "averaging":
 LINEAR = {"objective": "linearized", "n_chains": 200}
 TUNED = {"fine_tune": CD(max_iter=5), "fine_tune_norm": 0.5, "units_per_step": 4}
 STOPPED = {"radius": 5.0, "early_stopping": True, "max_gap": 1.0, **LINEAR}
+# of few rows: it has no more units than those
+FEW_UPDATES = {"fine_tune": CD(max_updates=100), "validation_fraction": 0.8}
 FRACTIONAL = {"init": FW(5, alpha=0.5, n_chains=200, random_state=0), "max_iter": 5}
 MODELS = {
     "data": lambda: dict(tanks=make_cascaded_tanks(99, random_state=0).target),
@@ -195,7 +197,9 @@ MODELS = {
     "cd": lambda: rbm(CD(16, max_iter=9), digits() > 0.5, X_val=digits()[:99]),
     "cd_real": lambda: rbm(CD(12, max_iter=9, **CD_2, **REAL), digits()),
     "cd_fractional": lambda: rbm(CD(**FRACTIONAL), digits(True).astype("f4")),
+    "cd_auto": lambda: rbm(CD(20, max_updates=200), digits() > 0.5),
     "cd_parts": lambda: rbm(CD(10, batch_size=50), digits() > 0.5, n_parts=5),
+    "fw_auto": lambda: rbm(FW(**FEW_UPDATES), digits()[:120] > 0.5),
     "fw": lambda: rbm(FW(6), digits() > 0.5),
     "fw_learn": lambda: rbm(FW(5, alpha="learn"), digits(True)),
     "fw_tuned": lambda: rbm(FW(10, **TUNED), digits() > 0.5),

@@ -43,9 +43,21 @@ CASES = {
         batch_size=10,
         random_state=np.random.RandomState(4),
     ),
+    "rounds": ContrastiveDivergenceRBM(
+        20, max_updates=150, batch_size=50, random_state=3
+    ),
+    # few rows to train on end the race soon
+    "sizes": FrankWolfeRBM(
+        fine_tune=ContrastiveDivergenceRBM(max_updates=60),
+        validation_fraction=0.8,
+        **{**GROWTH, "n_corrective_steps": 0},
+    ),
     "growth": FrankWolfeRBM(3, away_steps=True, **GROWTH),
     "fractional": FrankWolfeRBM(3, alpha="learn", early_stopping=True, **GROWTH),
     "tuned": FrankWolfeRBM(3, fine_tune=TUNER, fine_tune_norm=0.5, **GROWTH),
+    "tuned in rounds": FrankWolfeRBM(
+        3, fine_tune=ContrastiveDivergenceRBM(max_updates=100), **GROWTH
+    ),
     "all tuning": FrankWolfeRBM(
         3,
         init=ContrastiveDivergenceRBM(5, max_iter=2, random_state=0),

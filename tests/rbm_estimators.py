@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.neural_network import BernoulliRBM
 
@@ -49,6 +50,21 @@ MODELS = {
 }
 
 
+# Without settings but for few updates, whose likelihoods are estimated; for `digits`.
+AUTOMATIC = {
+    "rounds": ContrastiveDivergenceRBM(
+        20, max_updates=150, batch_size=50, random_state=3
+    ),
+    "sizes": FrankWolfeRBM(
+        fine_tune=ContrastiveDivergenceRBM(max_updates=60, batch_size=50),
+        n_chains=60,
+        n_search_rows=100,
+        max_search_iter=3,
+        random_state=3,
+    ),
+}
+
+
 def toy_data(n_samples=300, seed=0):
     """Six features: two hidden causes, each seen three times through noise."""
     rng = np.random.default_rng(seed)
@@ -62,6 +78,17 @@ def digits(n_samples=300):
 
 def small(cls, **parameters):
     return cls(**{**SMALL[cls], "random_state": 0, **parameters})
+
+
+def automatic(kind, **parameters):
+    return clone(AUTOMATIC[kind]).set_params(**parameters)
+
+
+def of_training(kind, **parameters):
+    """Names of parameters of the training."""
+    if kind == "rounds":
+        return parameters
+    return {f"fine_tune__{name}": value for name, value in parameters.items()}
 
 
 def arrays_of(model):

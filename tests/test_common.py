@@ -42,10 +42,11 @@ ESTIMATORS = [
     SparseBayesNARXRegressorCV(
         (1, 2), (0.0, 1.0), cv=2, n_estimators=2, hidden_layer_sizes=2, max_cycles=3
     ),
-    ContrastiveDivergenceRBM(random_state=0),
+    ContrastiveDivergenceRBM(8, max_updates=200, random_state=0),
     ContrastiveDivergenceRBM(
         8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0
     ),
+    FrankWolfeRBM(fine_tune=ContrastiveDivergenceRBM(max_updates=100), random_state=0),
     FrankWolfeRBM(10, random_state=0),
     FrankWolfeRBM(4, alpha="learn", away_steps=True, n_chains=50, early_stopping=True),
     FrankWolfeRBM(

@@ -275,6 +275,13 @@ frank_wolfe(objective="linearized", unit_penalty=1)
 frank_wolfe(radius=2.0, away_steps=True, n_corrective_steps=0)
 frank_wolfe(fine_tune=ContrastiveDivergenceRBM(max_iter=2))
 frank_wolfe(init=ContrastiveDivergenceRBM(2, max_iter=2))
+# so wide that likelihoods are estimated
+wide = np.tile(V, 6)
+rounds = ContrastiveDivergenceRBM(17, max_updates=80)
+binary(rounds, wide)
+binary(rounds.set_params(binarize=None), 0.8 * wide.astype(np.float32))
+tuner = ContrastiveDivergenceRBM(max_updates=30)
+binary(FrankWolfeRBM(fine_tune=tuner, validation_fraction=0.8), wide)
 # of a fractional model
 grown = FrankWolfeRBM(2, alpha=1.5, n_chains=20, random_state=0)
 contrastive(init=grown)

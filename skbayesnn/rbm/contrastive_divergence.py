@@ -56,9 +56,10 @@ class ContrastiveDivergenceRBM(BaseRBM):
     {{batch_size}}
     n_gibbs_steps : "auto" or int, default="auto"
         Steps of the chains per update, the k of CD-k. "auto" is 1 with a number of
-        epochs. Else it is 1 at the start, 5 if the chains remember their states after
-        20 steps, and up to 10 after losses; if that does not help, persistent chains
-        run at 10 temperatures instead, with one step each.
+        epochs. Else chains that mix too slowly get 5, and then 10 temperatures, with
+        one step each. Where chains start at the data (``persistent=False``), or the
+        model is fractional, they get 5, and then 10 steps instead. A number means that
+        many steps throughout, at one temperature.
     persistent : bool, default=True
         Whether the chains continue from one update to the next.
     momentum : float, default=0.0
@@ -108,7 +109,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         Number of updates that led to the model, and the Gibbs steps of the last ones.
     n_replicas_ : int
         Number of temperatures of the chains in the last updates: 1, or with
-        ``max_iter="auto"`` 10 if a single one lost modes of the data.
+        ``max_iter="auto"`` 5 or 10 if the chains mixed too slowly.
     weight_decay_ : float
         The weight decay of the last updates.
     history_ : dict of ndarray, one entry per epoch or round
@@ -119,7 +120,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
         ``n_gibbs_steps``, ``n_replicas``, ``weight_decay``, ``log_likelihood`` of
         training rows and ``validation_log_likelihood`` (nats per sample, estimated),
         ``log_partition_error`` (standard error of both, nats), and ``correlation`` of
-        the chains' states with those 20 steps later (NaN once that no longer matters).
+        the chains' states with those 20 steps later (NaN if they have several
+        temperatures or steps).
         A smaller ``n_updates`` than in the round before shows that training returned
         to the best model.
     {{n_features_in_}}
@@ -142,13 +144,13 @@ class ContrastiveDivergenceRBM(BaseRBM):
     With ``max_iter="auto"``, updates go in rounds, each a third of all before and at
     most 2000. After each, log-likelihoods are estimated by a short annealed importance
     sampling (exactly up to 16 units or features) [5]_. While the validation rows gain,
-    training continues. After two rounds with a loss, it returns to the best model: with
-    more Gibbs steps and half of the step size if the training rows lost as well, or
-    with chains at 10 temperatures [6]_ [7]_ if that has not helped; with a larger
-    weight decay if the training rows gained. It ends when a doubling of the updates
-    gains less than 0.2 % of what all have gained, when three changes in a row did not
-    help, or at ``max_updates``. From the best model, the step size then falls to 0,
-    over 30 % more updates.
+    training continues. If the chains remember their states after 20 steps, they get
+    several temperatures [6]_ [7]_. After two rounds with a loss, training returns to
+    the best model: with more temperatures, or half of the step size if there are 10, if
+    the training rows lost as well; with a larger weight decay if they did not. It ends
+    when a doubling of the updates gains less than 0.2 % of what all have gained, when
+    two changes in a row did not help (three at the beginning), or at ``max_updates``.
+    From the best model, the step size then falls to 0, over 30 % more updates.
 
     The model is the best one by annealing in both directions; if they differ by more
     than 1 nat, a `MixingWarning` says so. If rows were held out, the updates that led
@@ -305,7 +307,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         resumes = self.warm_start and hasattr(self, "components_")
         automatic_end = self.max_iter == "auto"
         job = open_job(self, X, X_val, resumes, automatic_end or self.early_stopping)
-        seen = Seen.of(job.train if job.whole is None else job.whole)
+        seen = Seen.by_fit(job, automatic_end and self.refit)
         attributes = partial(model_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
         start = partial(self._start, resumes=resumes)
@@ -344,8 +346,15 @@ class ContrastiveDivergenceRBM(BaseRBM):
         contrastive.settle(settings.update, state)
         training = Training(state, start.history, start.n_iter + 1)
         rbm = epochs.model(settings, training)
-        store(self, training, model_attributes(seen, job.dtype, job.seed, rbm))
+        attributes = model_attributes(seen, job.dtype, job.seed, rbm)
+        store(self, training, attributes | epochs.decisions(settings, training))
         return self
+
+    def _fitted_attributes(self, seen, dtype, seed, rbm):
+        # as scikit-learn trains, if it was not trained here
+        trained = {"n_updates_": 0, "n_gibbs_steps_": 1, "n_replicas_": 1}
+        trained["weight_decay_"] = 0.0
+        return trained | super()._fitted_attributes(seen, dtype, seed, rbm)
 
     def _start(self, job, resumes):
         """Where training begins: anew, or where an earlier fit has left it."""
@@ -369,12 +378,7 @@ def train_epochs(estimator, job, make_start, stage="epochs"):
     """Run a given number of epochs; returns what was found, and its model."""
     settings = epochs.settings_of(estimator)
     training = epochs.train(settings, job, make_start(job), stage)
-    decisions = {
-        "n_updates_": training.state.step - 1,
-        "n_gibbs_steps_": settings.update.n_gibbs_steps,
-        "weight_decay_": settings.update.weight_decay,
-    }
-    found = automatic.Found(training, None, decisions)
+    found = automatic.Found(training, None, epochs.decisions(settings, training))
     return found, epochs.model(settings, training)
 
 

@@ -12,6 +12,17 @@ from .training.outcome import Seen, Training, store
 from .training.rows import check_rows
 from .training.start import model_of_estimator
 
+# Attributes of a fit that a copy with fewer units keeps.
+_KEPT = (
+    "n_features_in_",
+    "feature_names_in_",
+    "fine_tune_",
+    "n_updates_",
+    "n_gibbs_steps_",
+    "n_replicas_",
+    "weight_decay_",
+)
+
 
 class ConversionsMixin:
     """Methods that make another estimator."""
@@ -39,14 +50,14 @@ class ConversionsMixin:
                 f"fitted units; got {k}."
             )
         other = clone(self)
-        for name in ("n_features_in_", "feature_names_in_", "fine_tune_"):
-            if hasattr(self, name):
-                setattr(other, name, getattr(self, name))
         rbm = solver.select(self._training_rbm(), slice(k))
         attributes = self._fitted_attributes(
             self._seen, self.components_.dtype, self._seed, rbm
         )
         store(other, Training(None, self.history_, self.n_iter_), attributes)
+        for name in _KEPT:
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
         return other
 
     def to_bernoulli_rbm(self):

@@ -166,7 +166,7 @@ class FrankWolfeRBM(BaseRBM):
         ``history_``.
     n_updates_, n_gibbs_steps_, n_replicas_ : int
         With ``n_components="auto"``: number of updates that led to the model, and the
-        Gibbs steps and temperatures of the last ones (1 temperature, or 10).
+        Gibbs steps and temperatures of the last ones.
     weight_decay_ : float
         The weight decay of the last updates, with ``n_components="auto"``.
     history_ : dict of ndarray, one entry per step
@@ -199,14 +199,14 @@ class FrankWolfeRBM(BaseRBM):
     -----
     **Automatic size.** With ``n_components="auto"``, rows are held out
     (``validation_fraction``, or ``X_val`` in ``fit``), and models with 16, 32, 64, ...
-    units are trained from small random weights, with about 2000 updates each, until
-    two doublings in a row gain less than 0.3 % of what all units have gained on those
-    rows. At the size that won, units found by Frank-Wolfe searches, each on rows of its
-    own and scaled down to a norm of 0.5, race as a start against the random ones. From
-    the better start, the model is trained as `ContrastiveDivergenceRBM` does with
+    units are trained from small random weights, with about 2000 updates each, until two
+    doublings in a row gain less than 0.3 % of what all units have gained on those rows.
+    At the size that won, units found by Frank-Wolfe searches, each on rows of its own
+    and scaled down to a norm of 0.5, race as a start against the random ones. From the
+    better start, the model is trained as `ContrastiveDivergenceRBM` does with
     ``max_iter="auto"``: log-likelihoods are tracked during training [2]_, and chains
-    that lose the modes of the model run at several temperatures [3]_ [4]_. If rows were
-    held out, the training is then repeated on all rows (``refit`` of ``fine_tune``).
+    that mix too slowly get several temperatures [3]_ [4]_. If rows were held out, the
+    training is then repeated on all rows (``refit`` of ``fine_tune``).
     ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
     ``max_search_iter`` belong to the searches; other parameters of the growth, and
     ``early_stopping``, are ignored. Units then have no order.
@@ -379,7 +379,7 @@ class FrankWolfeRBM(BaseRBM):
         automatic_size = self.n_components == "auto"
         self._check_parameters(automatic_size)
         job = open_job(self, X, X_val, resumes, automatic_size or self.early_stopping)
-        seen = Seen.of(job.train if job.whole is None else job.whole)
+        seen = Seen.by_fit(job, automatic_size and self._trainer().refit)
         attributes = partial(self._fitted_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
         fit = self._choose if automatic_size else self._grow
@@ -426,7 +426,8 @@ class FrankWolfeRBM(BaseRBM):
     def partial_fit(self, X, y=None):
         """Take one Frank-Wolfe step, then corrective steps once through the rows.
 
-        A unit is added only up to ``n_components``. There is no fine-tuning.
+        A unit is added only up to ``n_components``, with "auto" up to 1024. There is
+        no fine-tuning.
 
         Parameters
         ----------
@@ -444,6 +445,8 @@ class FrankWolfeRBM(BaseRBM):
         job = open_partial_job(self, X, resumes)
         seen = self._seen.add(job.train) if resumes else Seen.of(job.train)
         start, settings = self._start(job, resumes), growing.settings_of(self)
+        if self.n_components == "auto":
+            settings = settings._replace(n_components=sizes.MAX_UNITS)
         training = Training(start.make_state(), start.history, start.n_iter)
         training = growing.take_partial_step(settings, job, training, seen.rates)
         rbm = growing.model(training)
@@ -593,9 +596,11 @@ def _train_tuner(tuner, X, y, job, make_start):
 
     Returns a copy of its model.
     """
-    attributes = partial(model_attributes, Seen.of(job.train), job.dtype, job.seed)
+    automatic_end = tuner.max_iter == "auto"
+    seen = Seen.by_fit(job, automatic_end and tuner.refit)
+    attributes = partial(model_attributes, seen, job.dtype, job.seed)
     job = job._replace(callbacks=Callbacks(tuner, X, y, attributes))
-    train = train_rounds if tuner.max_iter == "auto" else train_epochs
+    train = train_rounds if automatic_end else train_epochs
     found, rbm = train(tuner, job, make_start, stage="fine_tune")
     if found.training.interrupted:
         raise FitInterrupted

@@ -108,7 +108,7 @@ def test_diverging_fine_tuner_keeps_the_old_fit():
     X = toy_data()
     model = growing(2).fit(X)
     before = [array.copy() for array in arrays_of(model)]
-    model.set_params(fine_tune=ContrastiveDivergenceRBM(learning_rate=1e4))
+    model.set_params(fine_tune=ContrastiveDivergenceRBM(max_iter=10, learning_rate=1e4))
     with pytest.raises(ValueError, match="diverged.*Reduce learning_rate=10000"):
         model.set_params(n_components=3).fit(X)
     for array, expected in zip(arrays_of(model), before, strict=True):

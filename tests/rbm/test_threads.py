@@ -189,10 +189,11 @@ def test_products(eager, density):
     [
         ContrastiveDivergenceRBM(150, max_iter=3, batch_size=20, random_state=0),
         ContrastiveDivergenceRBM(70, max_iter=2, persistent=False, random_state=0),
+        ContrastiveDivergenceRBM(18, max_updates=20, random_state=0),
         FrankWolfeRBM(4, n_chains=40, n_corrective_steps=5, random_state=0),
         FrankWolfeRBM(3, n_chains=40, alpha="learn", away_steps=True, random_state=0),
     ],
-    ids=["persistent", "plain", "growth", "fractional"],
+    ids=["persistent", "plain", "rounds", "growth", "fractional"],
 )
 def test_fits_do_not_depend_on_n_jobs(eager, model):
     X = np.random.default_rng(0).random((60, 17)) < 0.3

@@ -134,11 +134,18 @@ def temper(state, base, n_replicas, seed):
 
     ``base`` (n_features,) are the biases of independent features.
     """
-    n_chains = len(state.chains)
+    is_tempered = isinstance(state.chains, tempering.Replicas)
+    states = state.chains.states[-1] if is_tempered else state.chains
     chains = tempering.start(
-        state.rbm, state.transposed, base, n_replicas, n_chains, seed
+        state.rbm, state.transposed, base, n_replicas, len(states), seed
     )
     return state._replace(chains=chains)
+
+
+def n_replicas(state):
+    """Number of temperatures of the chains."""
+    chains = state.chains
+    return len(chains.betas) if isinstance(chains, tempering.Replicas) else 1
 
 
 def chain_correlation(state, n_steps, seed):

@@ -1,18 +1,21 @@
-"""Training that measures what it does: step size, Gibbs steps, decay and its end.
+"""Training that measures what it does: step size, chains, decay and its end.
 
 Training goes in rounds of updates, each a third of what was done before.
 After each, the log-likelihoods of training and validation rows are estimated, and
 decide what follows:
 
-- the chains remember where they were many steps ago: an update takes more Gibbs steps;
+- the chains remember where they were many steps ago: they get several temperatures;
 - the validation rows gained: training continues;
 - they lost in two rounds, and the training rows as well: the chains no longer follow
-  the model. Training returns to the best model, with half of the step size and twice as
-  many Gibbs steps;
+  the model. Training returns to the best model, with more temperatures or, if it has
+  the most, with half of the step size;
 - they lost while the training rows gained: the model overfits. Training returns to the
   best model, with a larger weight decay;
 - a doubling of the updates gained next to nothing, or several changes did not help: the
   training ends at the best model, from which the step size falls to zero.
+
+Chains of contrastive divergence that starts at the data, and those of fractional
+models, get more Gibbs steps in place of temperatures.
 
 The path to the best model is kept: the same updates can be run on other rows.
 """
@@ -25,7 +28,7 @@ import numpy as np
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive
-from ..learning.tempering import Replicas
+from ..model import is_standard
 from . import tracking
 from .gap import monitored_rows
 from .history import append_record, print_round
@@ -44,17 +47,20 @@ _PATIENCE = 2
 _LEAST_GAIN = 0.002
 # Updates before which nothing is taken as the end of progress.
 _LEAST_UPDATES = 1000
-# Changes of plan in a row that may be in vain before training ends.
-_MAX_IN_VAIN = 3
-_MAX_GIBBS_STEPS = 10
-# Temperatures, which cost as much as so many Gibbs steps.
-_N_REPLICAS = 10
+# A smaller loss may be chance even if both likelihoods are exact, nats: at first, from
+# small random weights, the model moves little in any direction.
+_LEAST_LOSS, _PLATEAU_UPDATES = 0.02, 5000
+# Changes of plan in a row that may be in vain before training ends; one more at the
+# beginning, where rounds are short.
+_MAX_IN_VAIN = 2
+# Temperatures, or Gibbs steps, of chains that mix too slowly.
+_EFFORTS = 5, 10
 # Steps after which the chains should have forgotten where they were; if their states
-# still correlate by more than this with those before, an update takes several steps.
-_MIXING_STEPS, _MAX_CORRELATION, _SLOW_GIBBS_STEPS = 20, 0.5, 5
+# still correlate by more than this with those before, they mix too slowly.
+_MIXING_STEPS, _MAX_CORRELATION = 20, 0.5
 # Factors of a change of plan; the first weight decay is that of a prior with as many
 # pseudo-rows.
-_RATE_FACTOR, _GIBBS_FACTOR, _DECAY_FACTOR = 0.5, 2, 3.0
+_RATE_FACTOR, _DECAY_FACTOR = 0.5, 3.0
 _FIRST_DECAY_ROWS = 2.0
 # Temperatures of a precise estimate per update, and the fewest and most of them.
 _MEASURED, _N_BETAS = 0.1, (200, 2000)
@@ -218,6 +224,8 @@ def _begin(settings, job, start, monitored, base):
         update.n_gibbs_steps,
         update.weight_decay,
         min(_FIRST_ROUND, settings.max_updates),
+        # a fit that is continued may have several
+        contrastive.n_replicas(state),
     )
     return Adapting(point, point, plan, tracked.validation)
 
@@ -256,13 +264,13 @@ def run_round(settings, job, adapting, monitored, base, number):
         "log_partition_error": tracked.error,
     }
     plan = plan._replace(betas=tracked.betas)
-    is_slow = plan.n_gibbs_steps >= _SLOW_GIBBS_STEPS or plan.n_replicas > 1
-    if settings.adapts_gibbs and not is_slow:
+    is_plain = plan.n_replicas == 1 and plan.n_gibbs_steps == 1
+    if settings.adapts_gibbs and is_plain:
         record["correlation"] = contrastive.chain_correlation(
             state, _MIXING_STEPS, derived_seed(job.seed, Stream.MIXING, number)
         )
         if record["correlation"] > _MAX_CORRELATION:
-            plan = plan._replace(n_gibbs_steps=_SLOW_GIBBS_STEPS)
+            plan = _mix_faster(settings, plan, state)
     return adapting._replace(current=point, plan=plan), record
 
 
@@ -279,7 +287,7 @@ def run_segment(settings, job, state, segment, n_before):
         n_gibbs_steps=int(n_gibbs_steps), weight_decay=float(weight_decay)
     )
     seed = derived_seed(job.seed, Stream.EPOCH_CHAINS)
-    if n_replicas > 1 and not isinstance(state.chains, Replicas):
+    if n_replicas > 1 and contrastive.n_replicas(state) != n_replicas:
         start_seed = derived_seed(job.seed, Stream.EPOCH_CHAINS, n_before)
         base = base_of(job.train)
         state = contrastive.temper(state, base, int(n_replicas), start_seed)
@@ -324,7 +332,8 @@ def decide(settings, n_rows, adapting):
         changed = _change(settings, n_rows, plan, current, best)
         helped = best.validation > plan.score_at_change
         n_in_vain = 0 if helped else plan.n_in_vain + 1
-        ends = ends or changed is None or n_in_vain >= _MAX_IN_VAIN
+        most = _MAX_IN_VAIN + (best.n_updates < _LEAST_UPDATES)
+        ends = ends or changed is None or n_in_vain >= most
         if not ends:
             changed = changed._replace(
                 n_failed=0,
@@ -342,8 +351,8 @@ def decide(settings, n_rows, adapting):
 
 
 def _noise(one, other):
-    """Difference of two estimates that may be chance, nats."""
-    return 2.0 * float(np.hypot(one.error, other.error))
+    """Difference of two log-likelihoods that may be chance, nats."""
+    return max(_LEAST_LOSS, 2.0 * float(np.hypot(one.error, other.error)))
 
 
 def _next_round(settings, point):
@@ -353,19 +362,25 @@ def _next_round(settings, point):
 
 def _change(settings, n_rows, plan, current, best):
     """The plan after a loss of the validation rows; None if nothing can be changed."""
-    if current.log_likelihood < best.log_likelihood:
-        if not settings.adapts_gibbs or plan.n_replicas > 1:
-            return plan._replace(rate=_RATE_FACTOR * plan.rate)
-        if plan.n_in_vain and settings.tempers:
-            # a smaller step size has not helped: the chains are in one mode
-            rate = settings.learning_rate
-            return plan._replace(rate=rate, n_gibbs_steps=1, n_replicas=_N_REPLICAS)
-        n_steps = min(_MAX_GIBBS_STEPS, _GIBBS_FACTOR * plan.n_gibbs_steps)
-        return plan._replace(rate=_RATE_FACTOR * plan.rate, n_gibbs_steps=n_steps)
+    if current.log_likelihood < best.log_likelihood - _noise(current, best):
+        faster = _mix_faster(settings, plan, best.state)
+        # chains that follow first, then a model that changes more slowly
+        return faster or plan._replace(rate=_RATE_FACTOR * plan.rate)
     if not settings.adapts_decay:
         return None
     decay = max(_DECAY_FACTOR * plan.weight_decay, _FIRST_DECAY_ROWS / n_rows)
     return plan._replace(weight_decay=decay)
+
+
+def _mix_faster(settings, plan, state):
+    """The plan with chains that move further in an update; None if it has the last."""
+    if not settings.adapts_gibbs:
+        return None
+    # of temperatures or, where there are none, of Gibbs steps: they cost the same
+    tempers = settings.tempers and is_standard(state.rbm)
+    name = "n_replicas" if tempers else "n_gibbs_steps"
+    more = [n for n in _EFFORTS if n > getattr(plan, name)]
+    return plan._replace(**{name: more[0]}) if more else None
 
 
 def _has_converged(adapting):
@@ -375,10 +390,12 @@ def _has_converged(adapting):
     earlier = np.flatnonzero(n_updates <= n_updates[-1] / 2)
     if not len(earlier):
         return False
-    gain = adapting.best.validation - path[: earlier[-1] + 1, -1].max()
+    before = max(adapting.first_score, path[: earlier[-1] + 1, -1].max())
+    gain = adapting.best.validation - before
     whole = adapting.best.validation - adapting.first_score
-    # a slow start is no end
-    return n_updates[-1] > _LEAST_UPDATES and gain < _LEAST_GAIN * whole
+    # a slow start is no end: from small weights, nothing is gained for long
+    least = _LEAST_UPDATES if whole > _LEAST_LOSS else _PLATEAU_UPDATES
+    return n_updates[-1] > least and gain <= _LEAST_GAIN * whole
 
 
 def repeat(settings, job, state, best):

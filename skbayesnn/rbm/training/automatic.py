@@ -85,20 +85,26 @@ def train(settings, job, make_start, task, refit, stage="training"):
     -------
     found : Found
     """
-    start = make_start(job)
     finished = job.checkpoint.load("result")
     if finished is not None:
         return finished.state
+    start = make_start(job)
     began = time.perf_counter()
     outcome = adaptive.train(settings, job, start, stage, task)
     training, best = outcome.training, outcome.best
     if training.interrupted:
-        return Found(training, None, _decisions(best))
-    found = _check(settings, job, outcome)
-    whole = refit and job.whole is not None and not training.stopped
-    if whole and len(best.path) and found.training is training:
-        training = _repeat(settings, job, make_start, training, best)
-        found = found._replace(training=training)
+        return Found(training, None, decisions(best))
+    try:
+        found = _check(settings, job, outcome)
+        whole = refit and job.whole is not None and not training.stopped
+        if whole and len(best.path) and found.training is training:
+            repeated = _repeat(settings, job, make_start, training, best)
+            found = found._replace(training=repeated)
+    except KeyboardInterrupt:
+        if not settings.keep_last:
+            raise
+        interrupted = training._replace(interrupted=True)
+        return Found(interrupted, None, decisions(best))
     if settings.verbose:
         print(_summary(best))
     seconds = time.perf_counter() - began
@@ -119,10 +125,10 @@ _DIFFERENT = (
     "or more Gibbs steps with n_gibbs_steps."
 )
 _NOTHING = (
-    "The chains do not move between the modes of the model, and training has failed: "
-    "the validation rows have {:.2f} nats, those of independent features {:.2f}. The "
-    "model is that of independent features. Use fewer units, a smaller learning_rate, "
-    "or more Gibbs steps with n_gibbs_steps."
+    "Training has failed, as it does where the chains do not move between the modes of "
+    "the model: the validation rows have {:.2f} nats, those of independent features "
+    "{:.2f}. The model is that of independent features. Use fewer units, a smaller "
+    "learning_rate, or more Gibbs steps with n_gibbs_steps."
 )
 
 
@@ -132,34 +138,49 @@ def _check(settings, job, outcome):
     warning = None
     if abs(measured.forward - measured.reverse) > _MAX_DIFFERENCE:
         warning = _DIFFERENT.format(measured.forward, measured.reverse)
-    independent = _independent(job, adaptive.base_of(job.train))
+    rbm = contrastive.model(settings.update, best.state)
+    independent, chance = _independent(job, rbm)
     validation = min(measured.validation, measured.forward, measured.reverse)
-    # no unit may be worth it: the start, which learned nothing, is as good
-    if validation < independent - 3.0 * measured.error - _ROUNDING:
+    if validation < independent - 3.0 * measured.error - chance - _ROUNDING:
         state = _without_units(settings, job, len(best.state.rbm.weights))
         warning = _NOTHING.format(validation, independent)
         training = training._replace(state=state)
         best = best._replace(validation=independent)
-    return Found(training, warning, _decisions(best))
+    return Found(training, warning, decisions(best))
 
 
-def _decisions(best):
+def decisions(best):
     """Fitted attributes that tell what was chosen."""
-    last = best.path[-1, 3:6] if len(best.path) else (1, 0.0, 1)
-    n_steps, decay, n_replicas = last
+    n_steps, decay = best.path[-1, 3:5] if len(best.path) else (1, 0.0)
     return {
         "n_updates_": best.n_updates,
         "n_gibbs_steps_": int(n_steps),
-        "n_replicas_": int(n_replicas),
+        "n_replicas_": contrastive.n_replicas(best.state),
         "weight_decay_": float(decay),
     }
 
 
-def _independent(job, base):
-    """Mean log-likelihood of the validation rows by independent features."""
-    rbm = independent_model(job.train)
-    log_partition = annealing.base_log_partition(rbm, base)
-    return mean_log_probability(rbm, job.validation) - log_partition
+def _independent(job, rbm):
+    """Mean log-likelihood of the validation rows by independent features.
+
+    Also what a model may differ from it by chance, two standard errors: from a start
+    from which nothing was gained, it is on either side.
+    """
+    independent = independent_model(job.train)
+    log_partition = annealing.base_log_partition(
+        independent, adaptive.base_of(job.train)
+    )
+    expected = mean_log_probability(independent, job.validation) - log_partition
+    differences = np.concatenate(
+        [
+            solver.unnormalised_log_probability(rbm, V)
+            - solver.unnormalised_log_probability(independent, V)
+            for V in job.validation.blocks()
+        ]
+    )
+    n = len(differences)
+    error = differences.std(ddof=1) / np.sqrt(n) if n > 1 else np.inf
+    return expected, 2.0 * float(error)
 
 
 def _without_units(settings, job, n_units):
@@ -179,7 +200,7 @@ def _repeat(settings, job, make_start, training, best):
 
 
 def _summary(best):
-    chosen = _decisions(best)
+    chosen = decisions(best)
     return (
         f"chosen: {len(best.state.rbm.weights)} units, {chosen['n_updates_']} updates, "
         f"{chosen['n_gibbs_steps_']} Gibbs steps, weight decay "

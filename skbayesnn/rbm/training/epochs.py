@@ -120,6 +120,16 @@ def train(settings, job, start, stage="epochs"):
     return training
 
 
+def decisions(settings, training):
+    """Fitted attributes that tell how a model was trained."""
+    return {
+        "n_updates_": training.state.step - 1,
+        "n_gibbs_steps_": settings.update.n_gibbs_steps,
+        "n_replicas_": contrastive.n_replicas(training.state),
+        "weight_decay_": settings.update.weight_decay,
+    }
+
+
 def model(settings, training):
     """The RBM that a training gives back."""
     return contrastive.model(settings.update, training.state)

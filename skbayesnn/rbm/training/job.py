@@ -68,6 +68,8 @@ class Start(NamedTuple):
     """gives the state of the solver; may be a long computation"""
     history: dict
     n_iter: int
+    seconds: float = 0.0
+    """duration of what came before in the same fit"""
 
 
 def open_job(estimator, X, X_val, resumes, holds_out):
@@ -114,7 +116,7 @@ def resume(job, stage, start):
     progress = job.checkpoint.load(stage)
     if progress is None:
         state = start.make_state()
-        progress = Progress(state, start.history, start.n_iter, 0.0, False)
+        progress = Progress(state, start.history, start.n_iter, start.seconds, False)
         # the start may have been a long fit
         job.checkpoint.save(stage, progress)
     return progress

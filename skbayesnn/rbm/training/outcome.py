@@ -33,6 +33,11 @@ class Seen(NamedTuple):
         """Of the rows alone."""
         return cls(rows.mean(), len(rows))
 
+    @classmethod
+    def by_fit(cls, job, repeats):
+        """Of the rows behind the model of a fit: all, if its training is repeated."""
+        return cls.of(job.whole if repeats and job.whole is not None else job.train)
+
     def add(self, rows):
         """With more rows."""
         n_samples = self.n_samples + len(rows)

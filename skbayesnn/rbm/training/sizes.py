@@ -6,11 +6,11 @@ has won, units that were found by Frank-Wolfe searches, each on rows of its own,
 once more: training goes on from the better start.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from ..._persistence import Progress
 from .. import model as solver
 from ..learning import contrastive, growth
 from . import adaptive, automatic
@@ -27,6 +27,8 @@ MAX_UNITS = 1024
 _N_UPDATES = 1500
 # Fraction of the whole gain that a doubling has to add.
 _LEAST_GAIN = 0.003
+# A smaller gain may be chance, nats.
+_LEAST = 0.02
 # Doublings in a row without such a gain that end the race: estimates are noisy.
 _MAX_IN_VAIN = 2
 # Norm of the units' weights at the start: they are directions, not yet units.
@@ -56,6 +58,7 @@ class Race(NamedTuple):
 
     n_units: int
     make_state: Callable
+    best: adaptive.Point
     training: Training
     """of that size, with one entry of the history per size"""
 
@@ -76,16 +79,29 @@ def train(settings, search, job, task, refit):
     -------
     found : automatic.Found
     """
+    finished = job.checkpoint.load("result")
+    if finished is not None:
+        return finished.state
     raced = race(settings, search, job, task)
-    training = raced.training
+    training, seconds = raced.training, raced.training.history["seconds"][-1]
+    found = automatic.Found(training, None, automatic.decisions(raced.best))
+    if training.interrupted:
+        return found
     if training.stopped:
-        return automatic.Found(training, None, {})
+        progress = Progress(found, training.history, training.n_iter, seconds, True)
+        job.checkpoint.save("result", progress, finished=True)
+        return found
 
     def make_start(job):
         state = partial(raced.make_state, job, raced.n_units)
-        return Start(state, training.history, training.n_iter)
+        return Start(state, training.history, training.n_iter, seconds)
 
-    return automatic.train(settings, job, make_start, task, refit)
+    try:
+        return automatic.train(settings, job, make_start, task, refit)
+    except KeyboardInterrupt:
+        if not settings.keep_last:
+            raise
+        return found._replace(training=training._replace(interrupted=True))
 
 
 def race(settings, search, job, task):
@@ -99,51 +115,74 @@ def race(settings, search, job, task):
     random = partial(_random_units, settings)
     searched = partial(_searched_units, settings, search)
     limit = max(1, min(MAX_UNITS, len(job.train)))
-    run = partial(_run, settings, job, task, time.perf_counter())
+    run = partial(_run, settings, job, task)
     best, size, n_in_vain = Runner(None, random, 0, {}), min(_FIRST, limit), 0
     while True:
         new = run(best, random, size, f"{size} units")
         whole = new.outcome.best.validation - new.outcome.first_score
-        is_better = new.history["gain"][-1] > _LEAST_GAIN * whole
+        # the first one is the best so far, even if it has gained nothing
+        least = max(_LEAST, _LEAST_GAIN * whole)
+        is_better = not best.n_units or new.history["gain"][-1] > least
         best = new if is_better else best._replace(history=new.history)
         n_in_vain = 0 if is_better else n_in_vain + 1
         ends = n_in_vain == _MAX_IN_VAIN or size == limit
-        if ends or new.outcome.training.stopped:
+        if ends or _has_ended(new):
             break
         size = min(2 * size, limit)
-    if not new.outcome.training.stopped:
+    if not _has_ended(new):
         new = run(best, searched, best.n_units, f"{best.n_units} searched units")
         is_better = new.history["gain"][-1] > 0.0
         best = new if is_better else best._replace(history=new.history)
-    stopped = new.outcome.training.stopped
-    state, n_iter = best.outcome.best.state, len(best.history["gain"])
-    training = Training(state, best.history, n_iter, stopped=stopped)
-    return Race(best.n_units, best.make_state, training)
+    point, n_iter = best.outcome.best, len(best.history["gain"])
+    training = Training(
+        point.state,
+        best.history,
+        n_iter,
+        interrupted=new.outcome.training.interrupted,
+        stopped=new.outcome.training.stopped,
+    )
+    return Race(best.n_units, best.make_state, point, training)
 
 
-def _run(settings, job, task, began, best, make_state, size, name):
+def _has_ended(runner):
+    """Whether Ctrl-C or a callback has ended the race."""
+    return runner.outcome.training.interrupted or runner.outcome.training.stopped
+
+
+def _run(settings, job, task, best, make_state, size, name):
     """Train one size from one start, and compare it with the best so far."""
     size_task = job.callbacks.begin(task.subcontext(name, max_subtasks=None))
     start = Start(partial(make_state, job, size), {}, 0)
-    outcome = adaptive.train(settings, job, start, name, size_task)
-    if outcome.training.interrupted:
-        raise KeyboardInterrupt
-    point = outcome.best
-    rbm = contrastive.model(settings.update, point.state)
-    stopped = job.callbacks.end(size_task, rbm) or outcome.training.stopped
+    try:
+        outcome = adaptive.train(settings, job, start, name, size_task)
+    except KeyboardInterrupt:
+        if not (settings.keep_last and best.n_units):
+            raise
+        return _interrupted(best)
+    point, stopped = outcome.best, outcome.training.stopped
+    if not outcome.training.interrupted:
+        rbm = contrastive.model(settings.update, point.state)
+        stopped = job.callbacks.end(size_task, rbm) or stopped
     before = best.outcome.best.validation if best.n_units else outcome.first_score
+    seconds = best.history["seconds"][-1] if best.n_units else 0.0
     record = {
         "n_components": size,
         "change": size - best.n_units,
         "gain": point.validation - before,
         "log_likelihood": point.log_likelihood,
         "validation_log_likelihood": point.validation,
-        "seconds": time.perf_counter() - began,
+        "seconds": seconds + outcome.training.history["seconds"][-1],
     }
     if settings.verbose:
         print_round(name, record)
     outcome = outcome._replace(training=outcome.training._replace(stopped=stopped))
     return Runner(outcome, make_state, size, append_record(best.history, record))
+
+
+def _interrupted(runner):
+    """The best size so far, when the next one has not come far enough."""
+    training = runner.outcome.training._replace(interrupted=True)
+    return runner._replace(outcome=runner.outcome._replace(training=training))
 
 
 def _random_units(settings, job, n_units):

@@ -9,6 +9,7 @@ from rbm_models import (
     check_distribution,
     check_mean,
     multiset,
+    numbers,
     random_model,
     random_states,
     start_state,
@@ -286,3 +287,105 @@ def test_steps_of_training_share_no_random_numbers(
     # at least the 4 chains
     assert len(places) >= 2 * 4 * n_steps * 4
     assert len(set(places)) == len(places)
+
+
+def changes_of_a_step(settings, state, batch, rate):
+    """By how much a step changes each state's unnormalised log probability."""
+    V = naive.all_states(batch.shape[1])
+    before = naive.rbm_log_probability(twin(state.rbm), V)
+    state, info = contrastive.step(settings, contrastive.copy(state), batch, rate, 0)
+    return naive.rbm_log_probability(twin(state.rbm), V) - before, info
+
+
+def judged(changes, batch, chains):
+    """Of the states by which a step is judged."""
+    return changes[numbers(np.concatenate([batch, chains]).astype(float))]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("fractional", [False, True])
+def test_a_step_is_as_long_as_its_change_allows(
+    monkeypatch, fractional, centered, dtype
+):
+    """The limited step size times the spread of the slopes is the limit."""
+    rbm, model = random_model(3, 5, 4, fractional=fractional)
+    rng = np.random.default_rng(0)
+    chains = random_states(11, 5, 20, np.uint8)
+    state = start_state(rbm, chains[:2], rng.uniform(0.2, 0.8, 5), rng.random(3))
+    batch = random_states(7, 5, 10, dtype)
+    use_chains(monkeypatch, chains)
+    plain = PLAIN._replace(centered=centered)
+    # a finite difference along the step that an update takes
+    small = 1e-2
+    changes, info = changes_of_a_step(plain, state, batch, small)
+    assert info.rate == small
+    spread = judged(changes, batch, chains).std() / small
+    for limit in (1e-3, 1e-2):
+        settings = plain._replace(max_change=limit)
+        _, info = changes_of_a_step(settings, state, batch, 1e3)
+        assert info.rate == pytest.approx(limit / spread, rel=0.05)
+        # with momentum, so many steps add up
+        _, info = changes_of_a_step(settings._replace(momentum=0.75), state, batch, 1e3)
+        assert info.rate == pytest.approx(0.25 * limit / spread, rel=0.05)
+    # a step that is shorter stays as it is
+    _, info = changes_of_a_step(plain._replace(max_change=1e3), state, batch, small)
+    assert info.rate == small
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.5])
+def test_steps_change_the_log_probability_by_the_limit(limit):
+    """Over a training whose step size would change it by much more."""
+    data = np.repeat(np.random.default_rng(0).random((200, 2)) < 0.5, 4, axis=1)
+    data = data.astype(np.uint8)
+    rbm, _ = random_model(4, 8, 1, 0.5)
+    settings = PLAIN._replace(persistent=True, centered=True, max_change=limit)
+    state = start_state(rbm, data[:32], data.mean(axis=0), np.full(4, 0.5))
+    ratios = []
+    for number in range(40):
+        batch = data[32 * (number % 6) :][:32]
+        before = twin(state.rbm)
+        at_data = naive.rbm_log_probability(before, batch.astype(float))
+        state, info = contrastive.step(settings, state, batch, 50.0, 0)
+        assert info.rate < 50.0
+        change = naive.rbm_log_probability(twin(state.rbm), batch.astype(float))
+        ratios.append((change - at_data).std() / limit)
+    # half of the judged rows are these; the others are chains
+    assert 0.3 < np.median(ratios) < 1.5
+    assert max(ratios) < 4.0
+
+
+def test_a_step_without_a_gradient_has_no_limit():
+    """Data and chains that are the same change nothing."""
+    rbm, _ = random_model(2, 3, scale=0.0)
+    batch = np.ones((4, 3), dtype=np.uint8)
+    settings = PLAIN._replace(max_change=0.1)
+    before = twin(rbm)
+    # a model under which the chains stay where they are
+    rbm.visible[:] = 40.0
+    state, info = contrastive.step(settings, start_state(rbm, batch), batch, 0.5, 0)
+    assert info.rate == 0.5 and info.mean_error == 0.0
+    assert_allclose(state.rbm.weights, before[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+def test_chains_that_forget_are_not_correlated(fractional):
+    """Of 2,000 independent chains, by the standard error of a correlation."""
+    rbm, _ = random_model(3, 5, 2, 0.1, fractional=fractional)
+    chains = random_states(2000, 5, dtype=np.uint8)
+    state = start_state(rbm, chains)
+    found = contrastive.chain_correlation(state, 20, 3)
+    assert abs(found) < 5.0 / np.sqrt(2000)
+
+
+def test_chains_that_stand_still_are_correlated():
+    """Two modes with a barrier between them, which a few steps do not cross."""
+    rbm = solver.make_rbm(np.full((2, 6), 8.0), np.full(2, -24.0), np.full(6, -8.0))
+    half = np.repeat([[0], [1]], 50, axis=0).astype(np.uint8)
+    state = start_state(rbm, np.repeat(half, 6, axis=1))
+    kept = contrastive.copy(state)
+    assert contrastive.chain_correlation(state, 20, 3) > 0.95
+    assert_array_equal(state.chains, kept.chains)
+    # all in one state: nothing tells that they move
+    alike = start_state(rbm, np.zeros((50, 6), dtype=np.uint8))
+    assert contrastive.chain_correlation(alike, 1, 3) == 1.0

@@ -105,6 +105,52 @@ def test_search_ends_at_a_maximum(kind, radius):
         assert reference(near) < unit.value + 1e-5
 
 
+def wide_samples(n, seed):
+    """Rows that a unit tells from draws of independent features, through noise."""
+    rng = np.random.default_rng((n, seed))
+    data = np.repeat(rng.integers(0, 2, (n, 2)), 20, axis=1)
+    data ^= rng.random(data.shape) < 0.3
+    return fw.Samples(
+        *(fw.pack(V.astype(np.uint8)) for V in (data, rng.random(data.shape) < 0.5))
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_search_ends_where_other_samples_gain_most(seed):
+    """In many dimensions, its last iterates have learned its samples by heart."""
+    searched, checked = wide_samples(40, seed), wide_samples(4000, seed)
+    objective = objective_of("likelihood", unit_penalty=1e-3)
+    start = fw.choose_start(objective, searched, np.random.default_rng(seed))
+
+    def on_others(unit):
+        return fw.gain(objective, checked, unit).value
+
+    found = fw.search(objective, searched, start, 30, 0.0, checked)
+    # a search that is broken off goes the same way
+    units = [fw.search(objective, searched, start, n, 0.0) for n in range(1, 31)]
+    gains = [on_others(unit) for unit in units]
+    assert on_others(found) > gains[-1] + 0.01
+    assert on_others(found) == pytest.approx(max(gains), abs=0.1)
+    (number,) = (
+        n
+        for n, unit in enumerate(units)
+        if np.array_equal(unit.weights, found.weights) and unit.bias == found.bias
+    )
+    assert gains[number] == on_others(found)
+    # its value is that on the samples of the search, which goes on rising
+    assert found.value == pytest.approx(units[number].value, rel=1e-6)
+    assert found.value < units[-1].value
+
+
+def test_a_search_without_a_step_has_its_start():
+    samples = wide_samples(40, 0)
+    objective = objective_of("likelihood")
+    start = fw.choose_start(objective, samples, np.random.default_rng(0))
+    # no change is large enough
+    found = fw.search(objective, samples, start, 30, 1e9, samples)
+    assert np.isfinite(found.value) and found.weights.any()
+
+
 @pytest.mark.parametrize("unit_weight", [0.3, 1.0, 2.0])
 def test_the_exact_gain_never_exceeds_the_linearized_one(unit_weight):
     rng = np.random.default_rng(0)

@@ -40,6 +40,14 @@ KILLS = [
     ("plain", "step", 15),
     ("early", "replaced", 3),
     ("early", "writing", 4),
+    # before the first round, within the rounds, and while all rows are trained on
+    *[("rounds", "replaced", n) for n in (2, 3, 5)],
+    ("rounds", "writing", 4),
+    *[("rounds", "step", n) for n in (100, 240)],
+    # within a size, at its end, and in the last training
+    *[("sizes", "replaced", n) for n in (2, 3, 5, 8, 13)],
+    ("sizes", "writing", 6),
+    *[("sizes", "step", n) for n in (200, 540)],
     *[("growth", "replaced", n) for n in (3, 4, 5)],
     ("growth", "writing", 4),
     ("growth", "growing", 3),
@@ -47,6 +55,7 @@ KILLS = [
     *[("tuned", "replaced", n) for n in (4, 5, 6, 7, 9)],
     ("tuned", "writing", 8),
     ("tuned", "step", 23),
+    *[("tuned in rounds", "replaced", n) for n in (4, 7)],
     ("all tuning", "replaced", 4),
 ]
 

@@ -40,7 +40,7 @@ def swapped(X):
 @pytest.mark.parametrize(
     "case, parameters, message",
     [
-        ("plain", dict(learning_rate=0.1), r"learning_rate \(0.2 there, 0.1 here\)"),
+        ("plain", dict(learning_rate=0.1), r'learning_rate \("auto" there, 0.1 here\)'),
         ("plain", dict(max_iter=9), r"max_iter \(4 there, 9 here\)"),
         ("plain", dict(random_state=4), r"random_state \(3 there, 4 here\)"),
         ("plain", dict(random_state=None), r"random_state \(3 there, null here\)"),
@@ -141,13 +141,20 @@ def test_a_damaged_file_is_told(damage, finished, tmp_path, monkeypatch):
     assert path.read_bytes() == content
 
 
+def two_units(cls, **parameters):
+    """After two epochs, or of two units."""
+    if cls is ContrastiveDivergenceRBM:
+        parameters["max_iter"] = 2
+    return cls(2, **{"random_state": 0, **parameters})
+
+
 @pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize(
     "random_state", [None, np.random.RandomState(5)], ids=["None", "RandomState"]
 )
 def test_a_drawn_seed_is_kept(cls, random_state, tmp_path):
     path = tmp_path / "state"
-    model = cls(2, random_state=random_state, checkpoint=path)
+    model = two_units(cls, random_state=random_state, checkpoint=path)
     seed = model.fit(digits())._seed
     assert model.fit(digits())._seed == seed
     other_seed = model.set_params(checkpoint=tmp_path / "other").fit(digits())._seed
@@ -184,7 +191,7 @@ def test_partial_fit_leaves_the_file_alone(cls, tmp_path):
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_clone_and_pickle_take_the_name_along(cls, tmp_path):
-    model = cls(2, checkpoint=tmp_path / "state", random_state=0).fit(digits())
+    model = two_units(cls, checkpoint=tmp_path / "state").fit(digits())
     assert clone(model).checkpoint == model.checkpoint
     assert_same(pickle.loads(pickle.dumps(model)), model)
     assert model.get_params()["checkpoint"] == tmp_path / "state"

@@ -1,0 +1,261 @@
+"""Adaptive training: what follows from the likelihoods, and the updates of a path."""
+
+from itertools import islice
+
+import naive
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from rbm_estimators import assert_same_model, automatic, digits, toy_data
+from rbm_models import random_model, random_states, start_state
+
+from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn._persistence import Checkpoint
+from skbayesnn.rbm.learning import contrastive
+from skbayesnn.rbm.training import adaptive
+from skbayesnn.rbm.training import automatic as checked
+from skbayesnn.rbm.training.job import Job
+from skbayesnn.rbm.training.rows import Rows
+from skbayesnn.rbm.training.start import start_model, start_training
+
+# Differences of likelihoods, in nats.
+CLEAR, TINY = 1.0, 1e-3
+
+
+def settings_of(**parameters):
+    return checked.settings_of(ContrastiveDivergenceRBM(**parameters))
+
+
+def point(validation, train=-20.0, n_updates=2000, n_rounds=1, error=TINY):
+    """A place after rounds with the same likelihood."""
+    rbm, _ = random_model(2, 3)
+    state = start_state(rbm, random_states(4, 3, dtype=np.uint8))
+    path = np.zeros((n_rounds, 7))
+    path[:, 0], path[:, -1] = n_updates / n_rounds, validation
+    return adaptive.Point(state, path, train, validation, error)
+
+
+def adapting(current, best, **plan):
+    plan = adaptive.Plan(**{**PLAN, **plan})
+    return adaptive.Adapting(current, best, plan, first_score=-60.0)
+
+
+PLAN = dict(rate=0.1, n_gibbs_steps=1, weight_decay=0.0, n_updates=100)
+BEST = point(-30.0, train=-25.0)
+WORSE = point(-30.0 - CLEAR, train=-25.0 - CLEAR, n_updates=2500)
+OVERFITTED = point(-30.0 - CLEAR, train=-25.0 + CLEAR, n_updates=2500)
+
+
+def decide(current, best=BEST, settings=None, **plan):
+    """What follows: the new state, and whether the training is over."""
+    settings = settings or settings_of()
+    return adaptive.decide(settings, 1000, adapting(current, best, **plan))
+
+
+def lose_twice(current, settings=None, **plan):
+    first, done = decide(current, settings=settings, **plan)
+    assert not done and first.current is current and first.plan.rate == 0.1
+    plan = {**plan, "n_failed": first.plan.n_failed}
+    return decide(current, settings=settings, **plan)
+
+
+def test_a_gain_is_kept():
+    better = point(-29.0, n_updates=2500)
+    found, done = decide(better, n_failed=1)
+    assert found.best is found.current is better
+    assert not done and found.plan.n_failed == 0
+    # a round is longer after more updates
+    later, _ = decide(point(-28.0, n_updates=5000))
+    assert 0 < found.plan.n_updates < later.plan.n_updates
+
+
+def test_a_loss_of_both_likelihoods_asks_for_smaller_steps():
+    """And for more Gibbs steps; from the best model on."""
+    found, done = lose_twice(WORSE)
+    assert not done and found.current is found.best is BEST
+    assert found.plan.rate < 0.1 and found.plan.n_gibbs_steps > 1
+    assert found.plan.weight_decay == 0.0 and found.plan.n_failed == 0
+    # unless their number is given
+    found, _ = lose_twice(WORSE, settings_of(n_gibbs_steps=1))
+    assert found.plan.rate < 0.1 and found.plan.n_gibbs_steps == 1
+    assert found.plan.n_replicas == 1
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_chains_that_stay_lost_get_temperatures(persistent):
+    """After smaller steps that did not help, if chains continue at all."""
+    settings = settings_of(persistent=persistent)
+    found, done = lose_twice(WORSE, settings, n_in_vain=1)
+    assert not done and found.current is BEST
+    assert (found.plan.n_replicas > 1) == persistent
+
+
+def test_chains_of_a_fractional_model_get_none():
+    rbm, _ = random_model(2, 3, fractional=True)
+    state = start_state(rbm, random_states(4, 3, dtype=np.uint8))
+    best, worse = BEST._replace(state=state), WORSE._replace(state=state)
+    found, _ = decide(worse, best, n_in_vain=1, n_failed=1)
+    assert found.current is best and found.plan.n_replicas == 1
+
+
+def test_a_loss_of_the_validation_rows_alone_asks_for_weight_decay():
+    found, done = lose_twice(OVERFITTED)
+    assert not done and found.current is BEST
+    assert found.plan.rate == 0.1 and found.plan.n_gibbs_steps == 1
+    # as of a prior that weighs as much as few rows
+    assert 1 / 1000 <= found.plan.weight_decay < 10 / 1000
+    more, _ = lose_twice(OVERFITTED, weight_decay=found.plan.weight_decay)
+    assert more.plan.weight_decay > found.plan.weight_decay
+    # if it is given, nothing is left to change: the step size falls to zero
+    found, done = lose_twice(OVERFITTED, settings_of(weight_decay=0.0))
+    assert not done and found.plan.cools and found.current is BEST
+
+
+def test_a_loss_within_the_errors_is_none():
+    near = point(-30.5, train=-25.5, n_updates=2500, error=0.5)
+    found, done = decide(near, n_failed=1)
+    assert not done and found.plan.rate == 0.1 and found.current is near
+    # nor is a tiny one, of exact likelihoods
+    near = point(-30.0 - TINY, train=-26.0, n_updates=2500, error=0.0)
+    found, done = decide(near, BEST._replace(error=0.0), n_failed=1)
+    assert not done and found.plan.rate == 0.1 and found.current is near
+
+
+def test_changes_in_vain_end_the_training():
+    n_in_vain, plan = 0, {}
+    while True:
+        found, done = lose_twice(WORSE, n_in_vain=n_in_vain, score_at_change=-30.0)
+        assert not done
+        if found.plan.cools:
+            break
+        n_in_vain = found.plan.n_in_vain
+        assert n_in_vain < 10
+    assert n_in_vain >= 1
+    # one that has helped is none of them
+    plan = dict(n_in_vain=n_in_vain, score_at_change=-31.0)
+    found, _ = lose_twice(WORSE, **plan)
+    assert not found.plan.cools and found.plan.n_in_vain < n_in_vain
+
+
+def test_the_last_round_cools():
+    settings = settings_of(max_updates=2500)
+    better = point(-29.0, n_updates=2500)
+    found, done = decide(better, settings=settings)
+    assert not done and found.plan.cools and found.plan.n_updates < 2500
+    _, done = decide(point(-28.0), better, cools=True)
+    assert done
+
+
+@pytest.mark.parametrize("gain, ends", [(0.0, True), (0.01, True), (1.0, False)])
+def test_a_doubling_without_gain_is_the_end(gain, ends):
+    """Of 30 nats in all."""
+    first = point(-30.0, n_updates=2000, n_rounds=4)
+    path = np.concatenate([first.path, first.path])
+    path[4:, -1] = -30.0 + gain
+    last = first._replace(path=path, validation=-30.0 + gain)
+    found, _ = decide(last, first)
+    assert found.plan.cools == ends
+
+
+def test_a_plateau_at_the_start_is_no_end():
+    """Small weights change next to nothing for long."""
+    slow = point(-60.0, n_updates=2000, n_rounds=8)
+    found, done = decide(slow, slow)
+    assert not done and not found.plan.cools
+    endless = point(-60.0, n_updates=25000, n_rounds=8)
+    assert decide(endless, endless)[0].plan.cools
+
+
+def test_likelihoods_that_are_exact_end_no_training_on_a_plateau():
+    """Two causes that the model can hold; at first, random losses."""
+    X = toy_data(600)
+    V = naive.all_states(6).astype(int)
+    # each group of three is 0 or 1 by its cause, through noise
+    groups = V.reshape(-1, 2, 3).sum(axis=2)
+    p = np.ones(64)
+    for column, rate in enumerate([0.4, 0.6]):
+        n_on = groups[:, column]
+        p = p * (
+            rate * 0.9**n_on * 0.1 ** (3 - n_on)
+            + (1 - rate) * 0.1**n_on * 0.9 ** (3 - n_on)
+        )
+    assert p.sum() == pytest.approx(1.0)
+    model = ContrastiveDivergenceRBM(4, max_updates=3000, random_state=0).fit(X)
+    divergence = p @ (np.log(p) - model.score_samples(V))
+    # twice what the 19 free parameters cost on 600 rows
+    assert divergence < 2 * 19 / (2 * 600)
+
+
+def job_of(X):
+    train, validation = Rows(X[::2], None), Rows(X[1::2], None)
+    return Job(train, validation, np.dtype(np.float32), 5, Checkpoint(None, {}, 5))
+
+
+@pytest.mark.parametrize("n_before", [0, 1, 3, 4, 9])
+def test_batches_continue_where_they_were(n_before):
+    """Each epoch has every row once, in a new order."""
+    job = job_of(random_states(22, 3))
+    batches = [list(b) for b in islice(adaptive.batches_from(job, 3, 0), 12)]
+    for epoch in range(3):
+        rows = np.concatenate(batches[4 * epoch : 4 * epoch + 4])
+        assert_array_equal(np.sort(rows), np.arange(11))
+    assert batches[:4] != batches[4:8]
+    later = islice(adaptive.batches_from(job, 3, n_before), 12 - n_before)
+    assert [list(batch) for batch in later] == batches[n_before:]
+
+
+@pytest.mark.parametrize("n_replicas", [1, 3])
+def test_segments_make_the_updates_of_one(n_replicas):
+    """At a constant step size; the given state stays as it is."""
+    job, settings = job_of(random_states(60, 8)), settings_of(batch_size=7)
+    rbm = start_model("random", 5, job.train, 0)
+    start = start_training(rbm, job.train, 7, 0)
+    kept = contrastive.copy(start)
+
+    def run(state, n_updates, n_before):
+        segment = np.array([n_updates, 0.1, 0.1, 2, 0.01, n_replicas])
+        state, _, rate = adaptive.run_segment(
+            settings, job, contrastive.copy(state), segment, n_before
+        )
+        assert 0.0 < rate <= 0.1 + 1e-9
+        return state
+
+    whole = run(start, 20, 0)
+    parts = run(run(start, 13, 0), 7, 13)
+    assert_array_equal(whole.rbm.weights, parts.rbm.weights)
+    assert whole.step == parts.step == start.step + 20
+    assert contrastive.n_replicas(whole) == n_replicas
+    for one, other in zip(start.rbm[:3], kept.rbm[:3], strict=True):
+        assert_array_equal(one, other)
+    assert not np.array_equal(whole.rbm.weights, start.rbm.weights)
+
+
+@pytest.mark.parametrize("correlation, is_slow", [(0.1, False), (0.9, True)])
+def test_chains_that_remember_take_more_steps(correlation, is_slow, monkeypatch):
+    monkeypatch.setattr(
+        contrastive, "chain_correlation", lambda *arguments: correlation
+    )
+    model = automatic("rounds").fit(digits(40))
+    history = model.history_
+    assert history["correlation"][0] == correlation
+    assert history["n_gibbs_steps"][0] == 1
+    assert (model.n_gibbs_steps_ > 1) == (history["n_gibbs_steps"][1] > 1) == is_slow
+    # then it is not measured any more
+    assert np.isnan(history["correlation"][-1]) == is_slow
+
+
+def test_a_tempered_fit_continues():
+    """With as many temperatures, by fit or by partial_fit."""
+    X = digits(40)
+    models = []
+    for _ in range(2):
+        model = automatic("rounds", warm_start=True).fit(X)
+        model._training = contrastive.temper(
+            model._training, model.base_intercept_, 3, 0
+        )
+        models.append(model.fit(X))
+        assert {len(values) for values in model.history_.values()} == {model.n_iter_}
+    assert_same_model(*models)
+    assert model.n_replicas_ == 3 and model.history_["n_replicas"][-1] == 3
+    assert np.isfinite(model.score(X))
+    assert model.partial_fit(X).n_replicas_ == 3

@@ -1,0 +1,124 @@
+"""The tracked likelihood against enumeration."""
+
+import naive
+import numpy as np
+import pytest
+from rbm_models import exact_draws, random_model, random_states, twin
+
+from skbayesnn._persistence import Checkpoint
+from skbayesnn.rbm.likelihood import exact
+from skbayesnn.rbm.training import tracking
+from skbayesnn.rbm.training.job import Job
+from skbayesnn.rbm.training.rows import Rows
+
+
+def job_of(n_features, seed=0, with_validation=True):
+    train, validation = (Rows(random_states(n, n_features, n), None) for n in (40, 30))
+    checkpoint = Checkpoint(None, {}, seed)
+    if not with_validation:
+        validation = None
+    return Job(train, validation, np.dtype(np.float32), seed, checkpoint)
+
+
+def track(rbm, seed=0, **options):
+    job = job_of(rbm.weights.shape[1], seed, options.pop("with_validation", True))
+    base = np.zeros(rbm.weights.shape[1])
+    return tracking.track(rbm, base, job, job.train, 1, **options)
+
+
+def expected(rbm):
+    """By the exact partition function."""
+    job = job_of(rbm.weights.shape[1])
+    return [
+        naive.rbm_log_probability(twin(rbm), rows.X.astype(float)).mean()
+        - exact.log_partition(rbm)
+        for rows in (job.train, job.validation)
+    ]
+
+
+@pytest.mark.parametrize(
+    "sizes, fractional",
+    [
+        ((0, 30), False),
+        ((1, 30), False),
+        ((16, 20), False),
+        ((20, 16), False),
+        # whose units are no states
+        ((20, 16), True),
+    ],
+)
+def test_small_models_are_enumerated(sizes, fractional):
+    rbm, _ = random_model(*sizes, fractional=fractional)
+    found = track(rbm)
+    assert found.error == 0.0
+    assert found.betas is tracking.FIRST_BETAS
+    np.testing.assert_allclose(found[:2], expected(rbm), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.5])
+def test_larger_models_are_estimated(scale):
+    """Within their standard errors, over seeds; both have the same error."""
+    rbm, _ = random_model(18, 17, 1, scale)
+    train, validation = expected(rbm)
+    differences, errors = [], []
+    for seed in range(12):
+        found = track(rbm, seed)
+        differences.append(found.validation - validation)
+        errors.append(found.error)
+        same = found.log_likelihood - train
+        assert same == pytest.approx(differences[-1], abs=1e-4)
+    scores = np.array(differences) / errors
+    assert np.abs(scores).max() < 5.0
+    # the errors are not much too large: chi-square with 12 degrees of freedom
+    assert 2.2 < np.square(scores).sum() < 40.0
+
+
+def test_without_validation_rows():
+    rbm, _ = random_model(3, 5)
+    found = track(rbm, with_validation=False)
+    assert np.isnan(found.validation) and np.isfinite(found.log_likelihood)
+
+
+def test_random_numbers_are_those_of_the_number():
+    rbm, _ = random_model(18, 17)
+    job, base = job_of(17), np.zeros(17)
+    first, again, other = (
+        tracking.track(rbm, base, job, job.train, number) for number in (1, 1, 2)
+    )
+    assert first[:3] == again[:3]
+    assert first.log_likelihood != other.log_likelihood
+
+
+def test_threads_change_nothing():
+    rbm, _ = random_model(18, 17)
+    first, second = (track(rbm, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert first[:3] == second[:3]
+
+
+def test_temperatures_follow_the_model():
+    """More where the weights of the chains spread, fewer where they do not."""
+    hard, _ = random_model(30, 40, 0, 2.0)
+    first = track(hard, most=1000)
+    betas = first.betas
+    assert len(betas) > len(tracking.FIRST_BETAS)
+    # which makes the next estimate better
+    assert track(hard, betas=betas).error < first.error
+    easy, _ = random_model(20, 40, 0, 0.01)
+    fewer = track(easy, betas=betas).betas
+    assert len(tracking.FIRST_BETAS) <= len(fewer) < len(betas)
+    for found in (betas, fewer):
+        assert found[0] == 0.0 and found[-1] == 1.0
+        assert (np.diff(found) > 0.0).all()
+
+
+def test_a_model_of_the_data_beats_others():
+    """On draws from the first of two models; the other one is like it."""
+    rbm, model = random_model(18, 12, 3, 0.7)
+    other, _ = random_model(18, 12, 4, 0.7)
+    rows = Rows(exact_draws(model, 400), None)
+    job = job_of(12)._replace(train=rows, validation=rows)
+    base = np.zeros(12)
+    first, second = (
+        tracking.track(one, base, job, rows, 0).validation for one in (rbm, other)
+    )
+    assert first > second
