@@ -228,7 +228,7 @@ def compare_likelihoods(grown, train, test):
     grown_title = (
         f"FrankWolfeRBM, {grown.n_components_} of at most {grown.n_components} units"
     )
-    # without max_updates, training takes a minute or two, and gains some tenths of a nat
+    # without max_updates, training takes minutes, and gains some tenths of a nat
     automatic = ContrastiveDivergenceRBM(100, max_updates=3000, random_state=0)
     start = time.perf_counter()
     automatic.fit(train)
