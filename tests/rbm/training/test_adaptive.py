@@ -69,33 +69,38 @@ def test_a_gain_is_kept():
     assert 0 < found.plan.n_updates < later.plan.n_updates
 
 
-def test_a_loss_of_both_likelihoods_asks_for_smaller_steps():
-    """And for more Gibbs steps; from the best model on."""
-    found, done = lose_twice(WORSE)
-    assert not done and found.current is found.best is BEST
-    assert found.plan.rate < 0.1 and found.plan.n_gibbs_steps > 1
-    assert found.plan.weight_decay == 0.0 and found.plan.n_failed == 0
-    # unless their number is given
-    found, _ = lose_twice(WORSE, settings_of(n_gibbs_steps=1))
-    assert found.plan.rate < 0.1 and found.plan.n_gibbs_steps == 1
-    assert found.plan.n_replicas == 1
-
-
 @pytest.mark.parametrize("persistent", [True, False])
-def test_chains_that_stay_lost_get_temperatures(persistent):
-    """After smaller steps that did not help, if chains continue at all."""
+def test_a_loss_of_both_likelihoods_asks_for_chains_that_mix(persistent):
+    """From the best model on: temperatures, or Gibbs steps where chains begin anew."""
     settings = settings_of(persistent=persistent)
-    found, done = lose_twice(WORSE, settings, n_in_vain=1)
-    assert not done and found.current is BEST
-    assert (found.plan.n_replicas > 1) == persistent
+    found, done = lose_twice(WORSE, settings)
+    assert not done and found.current is found.best is BEST
+    assert found.plan.rate == 0.1
+    efforts = found.plan.n_replicas, found.plan.n_gibbs_steps
+    assert efforts[not persistent] > 1 and efforts[persistent] == 1
+    assert found.plan.weight_decay == 0.0 and found.plan.n_failed == 0
+    plan = dict(zip(("n_replicas", "n_gibbs_steps"), efforts, strict=True))
+    more, _ = lose_twice(WORSE, settings, **plan)
+    assert more.plan.n_replicas + more.plan.n_gibbs_steps > sum(efforts)
 
 
-def test_chains_of_a_fractional_model_get_none():
+@pytest.mark.parametrize(
+    "parameters, plan", [({"n_gibbs_steps": 1}, {}), ({}, {"n_replicas": 10})]
+)
+def test_chains_with_no_more_to_get_ask_for_smaller_steps(parameters, plan):
+    found, _ = lose_twice(WORSE, settings_of(**parameters), **plan)
+    assert found.current is BEST and found.plan.rate < 0.1
+    assert found.plan.n_gibbs_steps == 1
+    assert found.plan.n_replicas == plan.get("n_replicas", 1)
+
+
+def test_chains_of_a_fractional_model_get_no_temperatures():
     rbm, _ = random_model(2, 3, fractional=True)
     state = start_state(rbm, random_states(4, 3, dtype=np.uint8))
     best, worse = BEST._replace(state=state), WORSE._replace(state=state)
-    found, _ = decide(worse, best, n_in_vain=1, n_failed=1)
+    found, _ = decide(worse, best, n_failed=1)
     assert found.current is best and found.plan.n_replicas == 1
+    assert found.plan.n_gibbs_steps > 1
 
 
 def test_a_loss_of_the_validation_rows_alone_asks_for_weight_decay():
@@ -238,8 +243,8 @@ def test_chains_that_remember_take_more_steps(correlation, is_slow, monkeypatch)
     model = automatic("rounds").fit(digits(40))
     history = model.history_
     assert history["correlation"][0] == correlation
-    assert history["n_gibbs_steps"][0] == 1
-    assert (model.n_gibbs_steps_ > 1) == (history["n_gibbs_steps"][1] > 1) == is_slow
+    assert history["n_replicas"][0] == 1
+    assert (model.n_replicas_ > 1) == (history["n_replicas"][1] > 1) == is_slow
     # then it is not measured any more
     assert np.isnan(history["correlation"][-1]) == is_slow
 
