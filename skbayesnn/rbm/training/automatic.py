@@ -203,7 +203,7 @@ def _summary(best):
     chosen = decisions(best)
     return (
         f"chosen: {len(best.state.rbm.weights)} units, {chosen['n_updates_']} updates, "
-        f"{chosen['n_gibbs_steps_']} Gibbs steps, weight decay "
-        f"{chosen['weight_decay_']:.2g}, validation log-likelihood "
-        f"{best.validation:.2f} nats"
+        f"Gibbs steps {chosen['n_gibbs_steps_']}, temperatures "
+        f"{chosen['n_replicas_']}, weight decay {chosen['weight_decay_']:.2g}, "
+        f"validation log-likelihood {best.validation:.2f} nats"
     )
