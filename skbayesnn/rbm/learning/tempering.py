@@ -67,7 +67,9 @@ def advance(rbm, transposed, replicas, seed, number):
     n_replicas, n_chains, n_features = replicas.states.shape
     x = product(replicas.states.reshape(-1, n_features), transposed)
     x = x.reshape(n_replicas, n_chains, -1)
-    order, swapped = _swap(rbm, replicas, x, generator(seed, Stream.SWAPS, number))
+    rng = generator(seed, Stream.SWAPS, number)
+    # pairs take turns: a state that goes on in one direction travels fastest
+    order, swapped = _swap(rbm, replicas, x, number % 2, rng)
     # a chain takes over the inputs of the states that it gets
     x = x.reshape(n_replicas * n_chains, -1)[order.ravel()].reshape(x.shape)
     betas = replicas.betas.astype(np.float32)
@@ -88,35 +90,34 @@ def advance(rbm, transposed, replicas, seed, number):
     )
 
 
-def _swap(rbm, replicas, x, rng):
-    """Which chain each one continues, and the new running mean of the swaps."""
+def _swap(rbm, replicas, x, first, rng):
+    """Which chain each one continues, and the new running mean of the swaps.
+
+    Every second pair tries, from the pair ``first`` on.
+    """
     n_replicas, n_chains, _ = replicas.states.shape
     order = np.arange(n_replicas * n_chains).reshape(n_replicas, n_chains)
     swapped = replicas.swapped.copy()
     flat = replicas.states.reshape(n_replicas * n_chains, -1)
-    x = x.reshape(n_replicas * n_chains, -1)
-    base = rbm.units.fast_log_factor(flat, replicas.base)
-    full = rbm.units.fast_log_factor(flat, rbm.visible)
+    base = rbm.units.fast_log_factor(flat, replicas.base).reshape(order.shape)
+    full = rbm.units.fast_log_factor(flat, rbm.visible).reshape(order.shape)
+    total = np.empty(n_chains)
 
-    def log_probability(chains, beta):
-        beta = np.float32(beta)
-        total = np.empty(len(chains))
-        ones = np.ones(x.shape[1], dtype=np.float32)
-        softplus_sum(beta * x[chains], beta * rbm.hidden, ones, total)
-        return total + (1.0 - beta) * base[chains] + beta * full[chains]
+    def gain(k, before, after):
+        """Of the log probability of the chains k, from one temperature to the other."""
+        result = (after - before) * (full[k] - base[k])
+        for beta, sign in ((after, 1.0), (before, -1.0)):
+            beta = np.float32(beta)
+            softplus_sum(beta * x[k], beta * rbm.hidden, rbm.unit_weights, total)
+            result += sign * total
+        return result
 
-    for first in (0, 1):
-        for k in range(first, n_replicas - 1, 2):
-            low, high = order[k], order[k + 1]
-            at_low, at_high = replicas.betas[k], replicas.betas[k + 1]
-            gain = log_probability(low, at_high) - log_probability(low, at_low)
-            gain += log_probability(high, at_low) - log_probability(high, at_high)
-            taken = np.log(rng.random(n_chains)) < gain
-            order[k], order[k + 1] = (
-                np.where(taken, high, low),
-                np.where(taken, low, high),
-            )
-            swapped[k] += _FORGOTTEN * (taken.mean() - swapped[k])
+    for k in range(first, n_replicas - 1, 2):
+        low, high = replicas.betas[k : k + 2]
+        both = gain(k, low, high) + gain(k + 1, high, low)
+        taken = np.log(rng.random(n_chains)) < both
+        order[k : k + 2] = np.where(taken, order[k : k + 2][::-1], order[k : k + 2])
+        swapped[k] += _FORGOTTEN * (taken.mean() - swapped[k])
     return order, swapped
 
 

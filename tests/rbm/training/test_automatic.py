@@ -230,15 +230,16 @@ def test_one_line_says_what_was_chosen(fitted, capsys):
     (chosen,) = (line for line in lines if line.startswith("chosen: "))
     assert chosen == lines[-1]
     found = re.match(
-        r"chosen: (\d+) units, (\d+) updates, (\d+) Gibbs steps, "
+        r"chosen: (\d+) units, (\d+) updates, Gibbs steps (\d+), temperatures (\d+), "
         r"weight decay ([\d.e-]+), validation log-likelihood (-[\d.]+) nats",
         chosen,
     )
     values = [float(value) for value in found.groups()]
-    assert values[:3] == [model.n_components_, model.n_updates_, model.n_gibbs_steps_]
-    assert values[3] == pytest.approx(model.weight_decay_, rel=0.1)
+    assert values[:2] == [model.n_components_, model.n_updates_]
+    assert values[2:4] == [model.n_gibbs_steps_, model.n_replicas_]
+    assert values[4] == pytest.approx(model.weight_decay_, rel=0.1)
     best = np.nanmax(model.history_["validation_log_likelihood"])
-    assert values[4] == pytest.approx(best, abs=0.5)
+    assert values[5] == pytest.approx(best, abs=0.5)
 
 
 def shift_estimates(monkeypatch, ahead, back):
