@@ -239,7 +239,7 @@ class FrankWolfeRBM(BaseRBM):
 
     Examples
     --------
-    With the defaults, a fit of all these images takes about two minutes on one core.
+    With the defaults, a fit of all these images takes about a minute on one core.
     Few rows and few updates make the example short:
 
     >>> from sklearn.datasets import load_digits
