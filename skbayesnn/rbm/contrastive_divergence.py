@@ -148,8 +148,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
     several temperatures [6]_ [7]_. After two rounds with a loss, training returns to
     the best model: with more temperatures, or half of the step size if there are 10, if
     the training rows lost as well; with a larger weight decay if they did not. It ends
-    when a doubling of the updates gains less than 0.2 % of what all have gained, when
-    two changes in a row did not help (three at the beginning), or at ``max_updates``.
+    when four times the updates gain less than 0.4 % of what all have gained, when two
+    changes in a row did not help (three at the beginning), or at ``max_updates``.
     From the best model, the step size then falls to 0, over 30 % more updates.
 
     The model is the best one by annealing in both directions; if they differ by more

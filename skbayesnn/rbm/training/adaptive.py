@@ -11,7 +11,7 @@ decide what follows:
   the most, with half of the step size;
 - they lost while the training rows gained: the model overfits. Training returns to the
   best model, with a larger weight decay;
-- a doubling of the updates gained next to nothing, or several changes did not help: the
+- four times the updates gained next to nothing, or several changes did not help: the
   training ends at the best model, from which the step size falls to zero.
 
 Chains of contrastive divergence that starts at the data, and those of fractional
@@ -43,8 +43,9 @@ _GROWTH = 1 / 3
 _LONGEST_ROUND = 2000
 # Rounds without a gain after which training returns to the best model.
 _PATIENCE = 2
-# Fraction of the whole gain so far that a doubling of the updates has to add.
-_LEAST_GAIN = 0.002
+# Fraction of the whole gain so far that four times the updates have to add: twice are
+# too few, since the best of noisy estimates is hard to exceed.
+_LOOK_BACK, _LEAST_GAIN = 4, 0.004
 # Updates before which nothing is taken as the end of progress.
 _LEAST_UPDATES = 1000
 # A smaller loss may be chance even if both likelihoods are exact, nats: at first, from
@@ -384,10 +385,10 @@ def _mix_faster(settings, plan, state):
 
 
 def _has_converged(adapting):
-    """Whether the last doubling of the updates has gained next to nothing."""
+    """Whether the last three quarters of the updates have gained next to nothing."""
     path = adapting.current.path
     n_updates = np.cumsum(path[:, 0])
-    earlier = np.flatnonzero(n_updates <= n_updates[-1] / 2)
+    earlier = np.flatnonzero(n_updates <= n_updates[-1] / _LOOK_BACK)
     if not len(earlier):
         return False
     before = max(adapting.first_score, path[: earlier[-1] + 1, -1].max())

@@ -1,9 +1,10 @@
 """The number of hidden units: sizes that double race for the validation rows.
 
 Every size is trained for the same number of updates, from small random weights. The
-race ends when two doublings gain little of what all units have gained. At the size that
-has won, units that were found by Frank-Wolfe searches, each on rows of its own, run
-once more: training goes on from the better start.
+race ends when two doublings gain little of what all units have gained; the largest size
+that is hardly behind the best has won. At this size, units that were found by
+Frank-Wolfe searches, each on rows of its own, run once more: training goes on from the
+better start.
 """
 
 from collections.abc import Callable
@@ -29,6 +30,8 @@ _N_UPDATES = 1500
 _LEAST_GAIN = 0.003
 # A smaller gain may be chance, nats.
 _LEAST = 0.02
+# Fraction of the whole gain that the largest size may be behind the best one.
+_HARDLY = 0.015
 # Doublings in a row without such a gain that end the race: estimates are noisy.
 _MAX_IN_VAIN = 2
 # Norm of the units' weights at the start: they are directions, not yet units.
@@ -117,8 +120,10 @@ def race(settings, search, job, task):
     limit = max(1, min(MAX_UNITS, len(job.train)))
     run = partial(_run, settings, job, task)
     best, size, n_in_vain = Runner(None, random, 0, {}), min(_FIRST, limit), 0
+    runners = []
     while True:
         new = run(best, random, size, f"{size} units")
+        runners.append(new)
         whole = new.outcome.best.validation - new.outcome.first_score
         # the first one is the best so far, even if it has gained nothing
         least = max(_LEAST, _LEAST_GAIN * whole)
@@ -130,6 +135,7 @@ def race(settings, search, job, task):
             break
         size = min(2 * size, limit)
     if not _has_ended(new):
+        best = _largest(runners, best)
         new = run(best, searched, best.n_units, f"{best.n_units} searched units")
         is_better = new.history["gain"][-1] > 0.0
         best = new if is_better else best._replace(history=new.history)
@@ -142,6 +148,20 @@ def race(settings, search, job, task):
         stopped=new.outcome.training.stopped,
     )
     return Race(best.n_units, best.make_state, point, training)
+
+
+def _largest(runners, best):
+    """The largest size that is hardly behind the best one.
+
+    The training that follows is longer than a race, and larger models gain more by it.
+    """
+    point, first_score = best.outcome.best, best.outcome.first_score
+    behind = _HARDLY * (point.validation - first_score)
+    if behind < _LEAST:
+        return best
+    least = point.validation - behind
+    near = [one for one in runners if one.outcome.best.validation >= least]
+    return near[-1]._replace(history=runners[-1].history)
 
 
 def _has_ended(runner):

@@ -152,11 +152,11 @@ def test_the_last_round_cools():
 
 
 @pytest.mark.parametrize("gain, ends", [(0.0, True), (0.01, True), (1.0, False)])
-def test_a_doubling_without_gain_is_the_end(gain, ends):
+def test_four_times_the_updates_without_gain_are_the_end(gain, ends):
     """Of 30 nats in all."""
     first = point(-30.0, n_updates=2000, n_rounds=4)
     path = np.concatenate([first.path, first.path])
-    path[4:, -1] = -30.0 + gain
+    path[2:, -1] = -30.0 + gain
     last = first._replace(path=path, validation=-30.0 + gain)
     found, _ = decide(last, first)
     assert found.plan.cools == ends
