@@ -46,8 +46,12 @@ ESTIMATORS = [
     ContrastiveDivergenceRBM(
         8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0
     ),
-    FrankWolfeRBM(fine_tune=ContrastiveDivergenceRBM(max_updates=100), random_state=0),
-    FrankWolfeRBM(10, random_state=0),
+    FrankWolfeRBM(
+        n_chains=100,
+        fine_tune=ContrastiveDivergenceRBM(max_updates=50),
+        random_state=0,
+    ),
+    FrankWolfeRBM(4, n_chains=200, random_state=0),
     FrankWolfeRBM(4, alpha="learn", away_steps=True, n_chains=50, early_stopping=True),
     FrankWolfeRBM(
         6,
