@@ -384,7 +384,8 @@ def train_epochs(estimator, job, make_start, stage="epochs"):
 
 def train_rounds(estimator, job, make_start, stage="training"):
     """The same with rounds that decide for themselves."""
-    settings, task = automatic.settings_of(estimator), job.callbacks.begin_fit(None)
+    settings = automatic.settings_of(estimator, job.train)
+    task = job.callbacks.begin_fit(None)
     # a fit that is continued has seen the rows that it would be repeated on
     refit = estimator.refit and not make_start(job).n_iter
     found = automatic.train(settings, job, make_start, task, refit, stage)

@@ -392,7 +392,8 @@ class FrankWolfeRBM(BaseRBM):
     def _choose(self, X, y, job, attributes, resumes):
         """Fit as many units as the held-out rows ask for."""
         trainer = self._trainer()
-        settings, task = automatic.settings_of(trainer), job.callbacks.begin_fit(None)
+        settings = automatic.settings_of(trainer, job.train)
+        task = job.callbacks.begin_fit(None)
         if resumes:
             start = partial(self._last_start, trainer)
             found = automatic.train(settings, job, start, task, refit=False)

@@ -9,6 +9,7 @@ from .._validation import check_count
 from .._warnings import warn_caller
 from ..exceptions import MixingWarning
 from .likelihood import adaptation, annealing, estimates, exact
+from .likelihood.bound import log_partition_bound
 
 # Enumerate rather than estimate up to so many units of the smaller side.
 _ENUMERATED_UNITS = 20
@@ -71,7 +72,8 @@ class ScoringMixin:
             default they start at states that the forward run has led to the model,
             and so cannot reveal a mode that the forward run misses. A reverse estimate
             from ``X`` that is higher than the forward one reveals it; one that is
-            lower shows that the rows are not distributed as the model is.
+            lower shows that the rows are not distributed as the model is. The sum over
+            the states in ``X`` is a lower bound: with "both", the result is not below.
         betas : int, "auto", "paper" or array-like of shape (n_temperatures,), \
 default="auto"
             Inverse temperatures from 0 to 1. With "auto", 201 uniformly spaced ones
@@ -140,6 +142,8 @@ default="auto"
         result = self._combine(pair)
         if method == "both":
             _compare(result, rows is not None)
+            if rows is not None:
+                result = self._raise_to_bound(result, rows)
         return {"ais": result.forward, "reverse_ais": result.reverse}.get(
             method, result
         )
@@ -168,12 +172,17 @@ default="auto"
             When ``log_partition_`` is estimated, if its forward and reverse estimates
             differ by more than 1 nat, or by more than their intervals and 0.1 nats; or
             if the estimate from chains that start at rows of ``X`` is higher by more
-            than 1 nat. Both are found out once for a fitted model.
+            than 1 nat; or if the states in ``X`` alone sum up to more than
+            ``log_partition_``, by more than 1 nat. One warning for a fitted model.
         """
         rows = self._check_rows(X)
         log_partition = self.log_partition_
-        self._check_modes(rows)
-        return -self._free_energies(rows) - log_partition
+        log_probabilities = -self._free_energies(rows)
+        if self._estimates.get("is_trusted"):
+            bound = _bound_of(rows, log_probabilities)
+            warned = _check_bound(bound, log_partition) or self._check_modes(rows)
+            self._estimates["is_trusted"] = not warned
+        return log_probabilities - log_partition
 
     def staged_score_samples(self, X):
         """Yield the log-likelihoods by the first unit, by the first two, and so on.
@@ -226,26 +235,39 @@ default="auto"
         result = self._combine(pair)
         found = {"log_partition": result.log_partition}
         # an estimate that is known to be uncertain needs no further check
-        return found if _compare(result) else {**found, "unchecked": pair}
+        return (
+            found
+            if _compare(result)
+            else found
+            | {
+                "is_trusted": True,
+                "unchecked": pair,
+            }
+        )
 
     def _check_modes(self, rows):
-        """Warn if chains that start at data find modes that the estimate misses."""
+        """Warn if chains that start at data find modes that the estimate misses.
+
+        Once, with rows enough; returns whether it warned.
+        """
         if "unchecked" not in self._estimates or len(rows) < _MIN_STARTS:
-            return
+            return False
         pair = self._estimates.pop("unchecked")
         pair = self._reverse_from(rows, pair, self._seed, self.n_jobs)
         result, value = self._combine(pair), self.log_partition_
-        if result.log_partition > value + estimates.MAX_DIFFERENCE:
-            warn_caller(
-                f"The log partition function is estimated as {value:.2f} nats, but "
-                "chains that start at rows of X and move back to independent units "
-                f"estimate {_text(result.reverse)}. Either the estimate misses modes "
-                "of the model in which these rows lie, and log-likelihoods are too "
-                "high, or the model gives these rows hardly any probability. Compare "
-                "log_partition('both', X=X), whose interval covers both, or fit a "
-                f"model that mixes better: {_BETTER_MIXING}",
-                MixingWarning,
-            )
+        if result.log_partition <= value + estimates.MAX_DIFFERENCE:
+            return False
+        warn_caller(
+            f"The log partition function is estimated as {value:.2f} nats, but "
+            "chains that start at rows of X and move back to independent units "
+            f"estimate {_text(result.reverse)}. Either the estimate misses modes "
+            "of the model in which these rows lie, and log-likelihoods are too "
+            "high, or the model gives these rows hardly any probability. Compare "
+            "log_partition('both', X=X), whose interval covers both, or fit a "
+            f"model that mixes better: {_BETTER_MIXING}",
+            MixingWarning,
+        )
+        return True
 
     def _forward(self, betas, n_chains, seed, n_jobs):
         with one_blas_thread():
@@ -284,10 +306,42 @@ default="auto"
             back = annealing.run_back(path, starts, seed, n_jobs)
         return pair._replace(reverse=back.log_weights)
 
+    def _raise_to_bound(self, result, rows):
+        """The result, or the lower bound by rows of data if that is higher."""
+        bound = _bound_of(rows, -self._free_energies(rows))
+        _check_bound(bound, result.log_partition)
+        low, high = result.interval
+        return result._replace(
+            log_partition=max(result.log_partition, bound),
+            interval=(low, max(high, bound)),
+        )
+
     def _combine(self, pair):
         rbm = self._training_rbm()
         offset = annealing.base_log_partition(rbm, self.base_intercept_)
         return estimates.combine(pair, offset)
+
+
+def _bound_of(rows, log_probabilities):
+    """A lower bound of the log partition function by states in data."""
+    if not len(rows):
+        return -np.inf
+    return log_partition_bound(log_probabilities, rows.threshold is not None)
+
+
+def _check_bound(bound, log_partition):
+    """Warn if the states in data alone sum up to more; returns whether it warned."""
+    if bound <= log_partition + estimates.MAX_DIFFERENCE:
+        return False
+    warn_caller(
+        f"The log partition function is estimated as {log_partition:.2f} nats, but "
+        f"the states in X alone sum up to {bound:.2f}: annealing has missed likely "
+        "states of the model, and log-likelihoods are too high by the difference or "
+        "more. The result of log_partition('both', X=X) is not below this bound. Fit "
+        f"a model that mixes better: {_BETTER_MIXING}",
+        MixingWarning,
+    )
+    return True
 
 
 def _compare(result, from_rows=False):

@@ -194,9 +194,10 @@ def test_rows_reveal_a_mode_that_annealing_misses():
     result = model.log_partition("both")
     assert result.interval[1] - result.interval[0] < 0.2
     assert result.interval[1] < exact - 50.0
-    few, rows = rows_with(0.97, 49), rows_with(0.97)
+    # of which no row is likelier than the whole estimated partition function
+    rows = rows_with(0.8)
     estimated = model.log_partition_
-    assert model.score(few) > 0.0
+    model.score(rows[:49])
     with pytest.warns(MixingWarning, match="start at rows of X.*too high") as caught:
         score = model.score(rows)
     assert [warning.filename for warning in caught] == [__file__]
@@ -205,6 +206,22 @@ def test_rows_reveal_a_mode_that_annealing_misses():
     with pytest.warns(MixingWarning, match="on the way back"):
         told = model.log_partition("both", X=rows)
     assert told.interval[0] < exact < told.interval[1]
+
+
+def test_states_that_are_likelier_than_all_states_warn():
+    model, exact = trapped(0.6)
+    rows = rows_with(0.97, 3)
+    with pytest.warns(MixingWarning, match="states in X alone sum up to") as caught:
+        assert model.score(rows) > 0.0
+    assert [warning.filename for warning in caught] == [__file__]
+    # once for a model
+    model.score(rows)
+    with pytest.warns(MixingWarning) as caught:
+        told = model.log_partition("both", X=rows)
+    assert "states in X alone" in str(caught[-1].message)
+    bound = np.logaddexp.reduce(-model.free_energy(rows))
+    assert bound - 0.01 < told.log_partition < exact
+    assert told.interval[1] >= told.log_partition
 
 
 def test_rows_where_the_estimate_is_right_warn_of_nothing():

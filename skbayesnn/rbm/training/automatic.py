@@ -15,13 +15,16 @@ from ..._persistence import Progress
 from .. import model as solver
 from ..learning import contrastive
 from ..likelihood import annealing
+from ..states import weigh
 from . import adaptive
 from .gap import mean_log_probability
 from .outcome import Training
 from .start import independent_model, start_training
 
-# What an adapted training starts with, where the estimator says "auto".
-_LEARNING_RATE, _MAX_CHANGE = 0.2, 1.0
+# What an adapted training starts with, where the estimator says "auto": the step size,
+# and the limit of the change of the log probabilities by a step, in nats and as a
+# fraction of their standard deviation over the rows under independent features.
+_LEARNING_RATE, _MAX_CHANGE, _RELATIVE_CHANGE = 0.2, 1.0, 0.015
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
 # Of a mean free energy in float32, nats.
@@ -37,8 +40,11 @@ class Found(NamedTuple):
     """fitted attributes: what was chosen"""
 
 
-def settings_of(estimator):
-    """The settings of an estimator with the parameters of contrastive divergence."""
+def settings_of(estimator, rows):
+    """The settings of an estimator with the parameters of contrastive divergence.
+
+    ``rows`` are those that it is trained on.
+    """
     n_steps, decay = estimator.n_gibbs_steps, estimator.weight_decay
     rate = estimator.learning_rate
     update = contrastive.Settings(
@@ -48,7 +54,7 @@ def settings_of(estimator):
         0.0 if decay == "auto" else float(decay),
         estimator.centered,
         float(estimator.averaging),
-        _MAX_CHANGE if rate == "auto" else None,
+        _max_change(rows) if rate == "auto" else None,
     )
     return adaptive.Settings(
         update,
@@ -63,6 +69,13 @@ def settings_of(estimator):
         limit_blas=estimator.binarize is not None,
         verbose=estimator.verbose,
     )
+
+
+def _max_change(rows):
+    """The limit of the change by a step, nats."""
+    base = adaptive.base_of(rows).astype(np.float32)
+    values = np.concatenate([weigh(V, base) for V in rows.blocks()])
+    return max(_MAX_CHANGE, _RELATIVE_CHANGE * float(values.std()))
 
 
 def train(settings, job, make_start, task, refit, stage="training"):

@@ -21,10 +21,14 @@ def free_energy_gap(rbm, train, validation):
 
 def mean_log_probability(rbm, rows):
     """Mean unnormalised log probability, in nats per sample."""
-    total = sum(
-        solver.unnormalised_log_probability(rbm, V).sum() for V in rows.blocks()
+    return float(log_probabilities(rbm, rows).mean())
+
+
+def log_probabilities(rbm, rows):
+    """Unnormalised log probability of each row, in nats."""
+    return np.concatenate(
+        [solver.unnormalised_log_probability(rbm, V) for V in rows.blocks()]
     )
-    return float(total / len(rows))
 
 
 def has_risen(gaps, max_gap):

@@ -1,10 +1,10 @@
 """The number of hidden units: sizes that double race for the validation rows.
 
 Every size is trained for the same number of updates, from small random weights. The
-race ends when two doublings gain little of what all units have gained; the largest size
-that is hardly behind the best has won. At this size, units that were found by
-Frank-Wolfe searches, each on rows of its own, run once more: training goes on from the
-better start.
+race ends when two doublings gain little of what all units have gained. Of the sizes
+from the best to the largest that is hardly behind it, the middle one has won. At this
+size, units that were found by Frank-Wolfe searches, each on rows of its own, run once
+more: training goes on from the better start.
 """
 
 from collections.abc import Callable
@@ -135,7 +135,7 @@ def race(settings, search, job, task):
             break
         size = min(2 * size, limit)
     if not _has_ended(new):
-        best = _largest(runners, best)
+        best = _larger(runners, best)
         new = run(best, searched, best.n_units, f"{best.n_units} searched units")
         is_better = new.history["gain"][-1] > 0.0
         best = new if is_better else best._replace(history=new.history)
@@ -150,18 +150,23 @@ def race(settings, search, job, task):
     return Race(best.n_units, best.make_state, point, training)
 
 
-def _largest(runners, best):
-    """The largest size that is hardly behind the best one.
+def _larger(runners, best):
+    """The size between the best one and the largest that is hardly behind it.
 
-    The training that follows is longer than a race, and larger models gain more by it.
+    The training that follows is longer than a race, and larger models gain more by it,
+    but nobody knows how much.
     """
     point, first_score = best.outcome.best, best.outcome.first_score
     behind = _HARDLY * (point.validation - first_score)
     if behind < _LEAST:
         return best
     least = point.validation - behind
-    near = [one for one in runners if one.outcome.best.validation >= least]
-    return near[-1]._replace(history=runners[-1].history)
+    near = [
+        one
+        for one in runners
+        if one.n_units >= best.n_units and one.outcome.best.validation >= least
+    ]
+    return near[len(near) // 2]._replace(history=runners[-1].history)
 
 
 def _has_ended(runner):

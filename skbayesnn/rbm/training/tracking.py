@@ -11,8 +11,9 @@ import numpy as np
 from ..._random import Stream, derived_seed
 from ..likelihood import annealing, exact
 from ..likelihood.adaptation import respace
+from ..likelihood.bound import log_partition_bound
 from ..likelihood.estimates import combine, summarise
-from .gap import mean_log_probability
+from .gap import log_probabilities
 
 # Units of the smaller side up to which the states are enumerated.
 _ENUMERATED = 16
@@ -63,6 +64,10 @@ def track(
     -------
     tracked : Tracked
     """
+    train = log_probabilities(rbm, monitored)
+    held_out = None
+    if job.validation is not None:
+        held_out = log_probabilities(rbm, job.validation)
     if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
         log_partition, error = exact.log_partition(rbm), 0.0
     else:
@@ -75,11 +80,13 @@ def track(
         # the interval is three standard errors to both sides
         error = (result.interval[1] - log_partition) / 3.0
         betas = _next_betas(path, run, result, most)
-    validation = np.nan
-    if job.validation is not None:
-        validation = mean_log_probability(rbm, job.validation) - log_partition
-    train = mean_log_probability(rbm, monitored) - log_partition
-    return Tracked(train, float(validation), float(error), betas)
+        bounds = [_bound(monitored, train)]
+        if held_out is not None:
+            bounds.append(_bound(job.validation, held_out))
+        log_partition = max(log_partition, *bounds)
+    validation = np.nan if held_out is None else held_out.mean() - log_partition
+    likelihood = float(train.mean() - log_partition)
+    return Tracked(likelihood, float(validation), float(error), betas)
 
 
 class Measured(NamedTuple):
@@ -100,9 +107,10 @@ def measure(rbm, base, job, number, n_betas, n_jobs=None):
     with the largest error: this one is for few models. The arguments are those of
     `track`, with the number of temperatures.
     """
-    energy = mean_log_probability(rbm, job.validation)
+    values = log_probabilities(rbm, job.validation)
+    energy, bound = values.mean(), _bound(job.validation, values)
     if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
-        value = energy - exact.log_partition(rbm)
+        value = float(energy - exact.log_partition(rbm))
         return Measured(value, value, value, 0.0)
     seed = int(derived_seed(job.seed, Stream.TRACKING, number, 1))
     betas = np.linspace(0.0, 1.0, n_betas // 4 + 1)
@@ -110,11 +118,16 @@ def measure(rbm, base, job, number, n_betas, n_jobs=None):
     betas = respace(pair.betas, pair.lengths, n_betas)
     pair = _run_both(rbm, base, betas, seed, n_jobs)
     result = combine(pair, annealing.base_log_partition(rbm, base))
-    values = (
+    estimates = (
         result.log_partition, result.forward.log_partition, result.reverse.log_partition
     )  # fmt: skip
     error = (result.interval[1] - result.interval[0]) / 6.0
-    return Measured(*(float(energy - value) for value in values), float(error))
+    estimates = (float(energy - max(value, bound)) for value in estimates)
+    return Measured(*estimates, float(error))
+
+
+def _bound(rows, values):
+    return log_partition_bound(values, rows.threshold is not None)
 
 
 def _run_both(rbm, base, betas, seed, n_jobs):

@@ -23,7 +23,8 @@ CLEAR, TINY = 1.0, 1e-3
 
 
 def settings_of(**parameters):
-    return checked.settings_of(ContrastiveDivergenceRBM(**parameters))
+    rows = Rows(toy_data(), 0.5)
+    return checked.settings_of(ContrastiveDivergenceRBM(**parameters), rows)
 
 
 def point(validation, train=-20.0, n_updates=2000, n_rounds=1, error=TINY):

@@ -30,6 +30,8 @@ from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive
 from skbayesnn.rbm.likelihood import annealing
 from skbayesnn.rbm.training import adaptive, job, tracking
+from skbayesnn.rbm.training.automatic import settings_of
+from skbayesnn.rbm.training.rows import Rows
 
 of_each_kind = pytest.mark.parametrize("kind", AUTOMATIC)
 
@@ -290,6 +292,22 @@ def test_a_model_is_never_below_independent_features(kind, monkeypatch):
     # of the rows that were not held out
     assert model.score(X) == pytest.approx(independent_score(X), abs=1.0)
     assert_allclose(model.transform(X), 0.5)
+
+
+def test_steps_may_change_more_where_log_probabilities_are_spread():
+    """By independent features, over the rows: strongly correlated ones spread them."""
+    rng = np.random.default_rng(0)
+    votes = (rng.random((400, 1)) < 0.1) ^ (rng.random((400, 600)) < 0.02)
+    rows = Rows(votes, 0.5)
+    rates = (votes.sum(axis=0) + 0.5) / 401.0
+    spread = (votes @ np.log(rates / (1.0 - rates))).std()
+    assert spread > 200.0
+    found = settings_of(ContrastiveDivergenceRBM(), rows).update.max_change
+    assert found == pytest.approx(0.015 * spread, rel=1e-4)
+    fewer = Rows(votes[:, :20], 0.5)
+    assert settings_of(ContrastiveDivergenceRBM(), fewer).update.max_change == 1.0
+    chosen = ContrastiveDivergenceRBM(learning_rate=0.1)
+    assert settings_of(chosen, rows).update.max_change is None
 
 
 @of_each_kind

@@ -3,7 +3,13 @@
 import naive
 import numpy as np
 import pytest
-from rbm_models import exact_draws, random_model, random_states, twin
+from rbm_models import (
+    exact_draws,
+    random_model,
+    random_states,
+    trapped_model,
+    twin,
+)
 
 from skbayesnn._persistence import Checkpoint
 from skbayesnn.rbm.likelihood import exact
@@ -122,3 +128,17 @@ def test_a_model_of_the_data_beats_others():
         tracking.track(one, base, job, rows, 0).validation for one in (rbm, other)
     )
     assert first > second
+
+
+def test_no_state_of_the_data_is_likelier_than_all_states():
+    """Where annealing misses the mode in which the rows lie."""
+    rbm, _ = trapped_model(0.6)
+    off, on = (np.full((60, 40), value, dtype=np.uint8) for value in (0, 1))
+    rows, others = Rows(on, 0.5), Rows(off, 0.5)
+    base = np.full(40, -2.0)
+    for train, validation in [(rows, rows), (rows, others), (others, rows)]:
+        job = job_of(40)._replace(train=train, validation=validation)
+        found = tracking.track(rbm, base, job, train, 0)
+        assert max(found.log_likelihood, found.validation) == pytest.approx(0, abs=0.01)
+    measured = tracking.measure(rbm, base, job, 0, 200)
+    assert measured[:3] == pytest.approx([0.0] * 3, abs=0.01)
