@@ -201,10 +201,9 @@ class FrankWolfeRBM(BaseRBM):
     (``validation_fraction``, or ``X_val`` in ``fit``), and models with 16, 32, 64, ...
     units are trained from small random weights, with about 2000 updates each, until two
     doublings in a row gain less than 0.3 % of what all units have gained on those rows.
-    The largest size that is at most 1.5 % of that gain behind the best one wins, since
-    the training that follows is longer. At this size, units found by Frank-Wolfe
-    searches, each on rows of its own and scaled down to a norm of 0.5, race as a start
-    against the random ones. From the
+    Of the sizes that are at most 1.5 % of that gain behind the best one, the middle one
+    wins. At this size, units found by Frank-Wolfe searches, each on rows of its own and
+    scaled down to a norm of 0.5, race as a start against the random ones. From the
     better start, the model is trained as `ContrastiveDivergenceRBM` does with
     ``max_iter="auto"``: log-likelihoods are tracked during training [2]_, and chains
     that mix too slowly get several temperatures [3]_ [4]_. If rows were held out, the

@@ -2,9 +2,9 @@
 
 Every size is trained for the same number of updates, from small random weights. The
 race ends when two doublings gain little of what all units have gained. Of the sizes
-from the best to the largest that is hardly behind it, the middle one has won. At this
-size, units that were found by Frank-Wolfe searches, each on rows of its own, run once
-more: training goes on from the better start.
+that are hardly behind the best, the middle one has won. At this size, units that were
+found by Frank-Wolfe searches, each on rows of its own, run once more: training goes on
+from the better start.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,8 @@ _N_UPDATES = 1500
 _LEAST_GAIN = 0.003
 # A smaller gain may be chance, nats.
 _LEAST = 0.02
-# Fraction of the whole gain that the largest size may be behind the best one.
+# Fraction of the whole gain by which sizes differ without a meaning for the training
+# that follows.
 _HARDLY = 0.015
 # Doublings in a row without such a gain that end the race: estimates are noisy.
 _MAX_IN_VAIN = 2
@@ -135,7 +136,7 @@ def race(settings, search, job, task):
             break
         size = min(2 * size, limit)
     if not _has_ended(new):
-        best = _larger(runners, best)
+        best = _middle(runners, best)
         new = run(best, searched, best.n_units, f"{best.n_units} searched units")
         is_better = new.history["gain"][-1] > 0.0
         best = new if is_better else best._replace(history=new.history)
@@ -150,23 +151,19 @@ def race(settings, search, job, task):
     return Race(best.n_units, best.make_state, point, training)
 
 
-def _larger(runners, best):
-    """The size between the best one and the largest that is hardly behind it.
+def _middle(runners, best):
+    """The middle one of the sizes that are hardly behind the best.
 
-    The training that follows is longer than a race, and larger models gain more by it,
-    but nobody knows how much.
+    Which of them is ahead is chance, and the training that follows is longer. If their
+    number is even, the smaller one of the middle is faster.
     """
     point, first_score = best.outcome.best, best.outcome.first_score
     behind = _HARDLY * (point.validation - first_score)
     if behind < _LEAST:
         return best
     least = point.validation - behind
-    near = [
-        one
-        for one in runners
-        if one.n_units >= best.n_units and one.outcome.best.validation >= least
-    ]
-    return near[len(near) // 2]._replace(history=runners[-1].history)
+    near = [one for one in runners if one.outcome.best.validation >= least]
+    return near[(len(near) - 1) // 2]._replace(history=runners[-1].history)
 
 
 def _has_ended(runner):
