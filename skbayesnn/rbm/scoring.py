@@ -234,16 +234,10 @@ default="auto"
         pair = self._both_directions(None, _N_CHAINS, seed, self.n_jobs)
         result = self._combine(pair)
         found = {"log_partition": result.log_partition}
-        # an estimate that is known to be uncertain needs no further check
-        return (
-            found
-            if _compare(result)
-            else found
-            | {
-                "is_trusted": True,
-                "unchecked": pair,
-            }
-        )
+        if _compare(result):
+            # known to be uncertain, it needs no further check
+            return found
+        return found | {"is_trusted": True, "unchecked": pair}
 
     def _check_modes(self, rows):
         """Warn if chains that start at data find modes that the estimate misses.
