@@ -185,7 +185,12 @@ def main():
     arguments = parser.parse_args()
     file = arguments.output
     results = json.loads(file.read_text()) if file and file.exists() else {}
-    results["machine"] = {"cores": os.cpu_count(), "platform": platform.platform()}
+    results["machine"] = {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "cpus": os.cpu_count(),
+        "processor": platform.machine(),
+    }
     for name in arguments.sets:
         data = fetch_binary_benchmark(name, return_splits=True)
         of_set = results.setdefault(name, {})
