@@ -179,7 +179,7 @@ default="auto"
         log_partition = self.log_partition_
         log_probabilities = -self._free_energies(rows)
         if self._estimates.get("is_trusted"):
-            bound = _bound_of(rows, log_probabilities)
+            bound = log_partition_bound(log_probabilities, rows.are_states)
             warned = _check_bound(bound, log_partition) or self._check_modes(rows)
             self._estimates["is_trusted"] = not warned
         return log_probabilities - log_partition
@@ -302,7 +302,7 @@ default="auto"
 
     def _raise_to_bound(self, result, rows):
         """The result, or the lower bound by rows of data if that is higher."""
-        bound = _bound_of(rows, -self._free_energies(rows))
+        bound = log_partition_bound(-self._free_energies(rows), rows.are_states)
         _check_bound(bound, result.log_partition)
         low, high = result.interval
         return result._replace(
@@ -314,13 +314,6 @@ default="auto"
         rbm = self._training_rbm()
         offset = annealing.base_log_partition(rbm, self.base_intercept_)
         return estimates.combine(pair, offset)
-
-
-def _bound_of(rows, log_probabilities):
-    """A lower bound of the log partition function by states in data."""
-    if not len(rows):
-        return -np.inf
-    return log_partition_bound(log_probabilities, rows.threshold is not None)
 
 
 def _check_bound(bound, log_partition):

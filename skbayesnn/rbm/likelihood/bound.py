@@ -19,7 +19,8 @@ def log_partition_bound(values, are_states=True):
     Parameters
     ----------
     values : ndarray of shape (n_rows,)
-        Unnormalised log probabilities of rows, in nats. Rows may be repeated.
+        Unnormalised log probabilities of rows, in nats. Rows may be repeated; without
+        any, the bound is -inf.
     are_states : bool, default=True
         Whether the rows are states, rather than probabilities of them: the logarithm is
         convex, so that a row of probabilities is below its likeliest state, but several
@@ -30,6 +31,8 @@ def log_partition_bound(values, are_states=True):
     bound : float
         In nats.
     """
+    if not len(values):
+        return -np.inf
     values = np.sort(values)[::-1]
     if not are_states:
         return float(values[0])

@@ -15,9 +15,8 @@ from ..._persistence import Progress
 from .. import model as solver
 from ..learning import contrastive
 from ..likelihood import annealing
-from ..states import weigh
 from . import adaptive
-from .gap import mean_log_probability
+from .gap import log_probabilities
 from .outcome import Training
 from .start import independent_model, start_training
 
@@ -73,8 +72,7 @@ def settings_of(estimator, rows):
 
 def _max_change(rows):
     """The limit of the change by a step, nats."""
-    base = adaptive.base_of(rows).astype(np.float32)
-    values = np.concatenate([weigh(V, base) for V in rows.blocks()])
+    values = log_probabilities(independent_model(rows), rows)
     return max(_MAX_CHANGE, _RELATIVE_CHANGE * float(values.std()))
 
 
@@ -137,6 +135,12 @@ _DIFFERENT = (
     "{:.2f} by annealing back. Compare both by log_partition('both'), use fewer units, "
     "or more Gibbs steps with n_gibbs_steps."
 )
+_MISSED = (
+    "The chains do not reach all modes of the model: the states in the validation rows "
+    "alone sum up to {:.2f} nats more than the log partition function by annealing. "
+    "Compare log_partition('both', X=X) with validation rows, use fewer units, or more "
+    "Gibbs steps with n_gibbs_steps."
+)
 _NOTHING = (
     "Training has failed, as it does where the chains do not move between the modes of "
     "the model: the validation rows have {:.2f} nats, those of independent features "
@@ -151,6 +155,8 @@ def _check(settings, job, outcome):
     warning = None
     if abs(measured.forward - measured.reverse) > _MAX_DIFFERENCE:
         warning = _DIFFERENT.format(measured.forward, measured.reverse)
+    elif measured.missed > _MAX_DIFFERENCE:
+        warning = _MISSED.format(measured.missed)
     rbm = contrastive.model(settings.update, best.state)
     independent, chance = _independent(job, rbm)
     validation = min(measured.validation, measured.forward, measured.reverse)
@@ -183,14 +189,9 @@ def _independent(job, rbm):
     log_partition = annealing.base_log_partition(
         independent, adaptive.base_of(job.train)
     )
-    expected = mean_log_probability(independent, job.validation) - log_partition
-    differences = np.concatenate(
-        [
-            solver.unnormalised_log_probability(rbm, V)
-            - solver.unnormalised_log_probability(independent, V)
-            for V in job.validation.blocks()
-        ]
-    )
+    values = log_probabilities(independent, job.validation)
+    expected = float(values.mean() - log_partition)
+    differences = log_probabilities(rbm, job.validation) - values
     n = len(differences)
     error = differences.std(ddof=1) / np.sqrt(n) if n > 1 else np.inf
     return expected, 2.0 * float(error)

@@ -55,6 +55,11 @@ class Rows:
         for start in range(0, len(self), BLOCK_ROWS):
             yield self.states(slice(start, start + BLOCK_ROWS), dtype)
 
+    @property
+    def are_states(self):
+        """Whether all values are 0 or 1, rather than probabilities of a 1."""
+        return self.threshold is not None
+
     def subset(self, index):
         """The rows of an index array, without a copy of them."""
         index = index if self.index is None else self.index[index]

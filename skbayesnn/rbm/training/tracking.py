@@ -80,9 +80,9 @@ def track(
         # the interval is three standard errors to both sides
         error = (result.interval[1] - log_partition) / 3.0
         betas = _next_betas(path, run, result, most)
-        bounds = [_bound(monitored, train)]
+        bounds = [log_partition_bound(train, monitored.are_states)]
         if held_out is not None:
-            bounds.append(_bound(job.validation, held_out))
+            bounds.append(log_partition_bound(held_out, job.validation.are_states))
         log_partition = max(log_partition, *bounds)
     validation = np.nan if held_out is None else held_out.mean() - log_partition
     likelihood = float(train.mean() - log_partition)
@@ -90,7 +90,10 @@ def track(
 
 
 class Measured(NamedTuple):
-    """What two directions of annealing tell of a model."""
+    """What two directions of annealing tell of a model.
+
+    No likelihood is above that by the bound of the validation rows.
+    """
 
     validation: float
     """mean log-likelihood of the validation rows by both directions, nats"""
@@ -98,6 +101,8 @@ class Measured(NamedTuple):
     reverse: float
     error: float
     """standard error of the first, nats"""
+    missed: float
+    """by how much a direction is below the bound of the log partition function, nats"""
 
 
 def measure(rbm, base, job, number, n_betas, n_jobs=None):
@@ -108,10 +113,10 @@ def measure(rbm, base, job, number, n_betas, n_jobs=None):
     `track`, with the number of temperatures.
     """
     values = log_probabilities(rbm, job.validation)
-    energy, bound = values.mean(), _bound(job.validation, values)
+    energy = values.mean()
     if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
         value = float(energy - exact.log_partition(rbm))
-        return Measured(value, value, value, 0.0)
+        return Measured(value, value, value, 0.0, 0.0)
     seed = int(derived_seed(job.seed, Stream.TRACKING, number, 1))
     betas = np.linspace(0.0, 1.0, n_betas // 4 + 1)
     pair = _run_both(rbm, base, betas, seed, n_jobs)
@@ -122,12 +127,10 @@ def measure(rbm, base, job, number, n_betas, n_jobs=None):
         result.log_partition, result.forward.log_partition, result.reverse.log_partition
     )  # fmt: skip
     error = (result.interval[1] - result.interval[0]) / 6.0
+    bound = log_partition_bound(values, job.validation.are_states)
+    missed = max(0.0, bound - min(estimates))
     estimates = (float(energy - max(value, bound)) for value in estimates)
-    return Measured(*estimates, float(error))
-
-
-def _bound(rows, values):
-    return log_partition_bound(values, rows.threshold is not None)
+    return Measured(*estimates, float(error), float(missed))
 
 
 def _run_both(rbm, base, betas, seed, n_jobs):

@@ -278,6 +278,19 @@ def test_directions_that_differ_are_told(kind, monkeypatch):
     assert model.score(X) > independent_score(X)
 
 
+def test_states_that_annealing_misses_are_told(monkeypatch):
+    """Both directions agree on too little."""
+    monkeypatch.setattr(tracking, "_ENUMERATED", 0)
+    shift_estimates(monkeypatch, -50.0, -50.0)
+    X = digits(40)
+    with pytest.warns(MixingWarning, match="alone sum up to") as told:
+        automatic("rounds", max_updates=600).fit(X, X_val=X)
+    (warning,) = told
+    assert warning.filename == __file__ and "n_gibbs_steps" in str(warning.message)
+    (missed,) = re.findall(r"([\d.]+) nats more", str(warning.message))
+    assert 1.0 < float(missed) < 50.0
+
+
 @of_each_kind
 def test_a_model_is_never_below_independent_features(kind, monkeypatch):
     """By its validation likelihood."""
@@ -324,7 +337,7 @@ def test_a_diverging_refit_keeps_the_old_fit(kind):
     assert_same_model(model.partial_fit(X), before.partial_fit(X))
 
 
-@pytest.mark.parametrize("fraction", [0.01, 0.2, 0.45, 0.7, 0.9])
+@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9])
 @pytest.mark.parametrize("warm_start", [False, True])
 def test_interrupted_fit(fitted, fraction, warm_start, monkeypatch):
     """At a fraction of all updates: in each size, its end, and the repetition."""
