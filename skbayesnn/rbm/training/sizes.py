@@ -221,6 +221,6 @@ def _searched_units(settings, search, job, n_units):
         chains, _ = solver.gibbs(state.rbm, state.chains, 1)
         state = state._replace(chains=chains)
         rbm = growth.diverse_units(search.step, state, rows, n_units, job.seed)
-        base = rows.units.natural_parameters(rows.mean(), len(rows))
+        base = adaptive.base_of(rows)
         rbm = solver.shrink(rbm, _START_NORM, base, rows.states(slice(MONITORED_ROWS)))
     return start_training(rbm, rows, settings.batch_size, job.seed)
