@@ -7,8 +7,8 @@ validation rows, five seeds. Beside them: a grid of contrastive divergence (numb
 units, epochs and Gibbs steps; the cell with the best validation likelihood is reported,
 one seed), scikit-learn's BernoulliRBM with as many units as the grid chose, and
 independent features. Likelihoods are means over rows in nats, by annealing in both
-directions, and not above what the bound by the training rows allows. The test rows are read once for
-each number that is reported; nothing is chosen on them.
+directions, and not above what the bound by the training rows allows. The test rows are
+read once for each number that is reported; nothing is chosen on them here.
 
 ``--parts`` runs some of defaults, trainer (ContrastiveDivergenceRBM with its
 defaults), grid, sklearn; ``--sets`` some of the sets. Their values replace those in an
