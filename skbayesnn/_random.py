@@ -38,6 +38,7 @@ class Stream(enum.IntEnum):
     TRACKING = 0x72AC
     MIXING = 0x313C
     SWAPS = 0x5A2B
+    LONE_STATES = 0x10AE
 
 
 def draw_seed(random_state):

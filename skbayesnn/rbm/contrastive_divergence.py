@@ -11,7 +11,7 @@ from ..exceptions import MixingWarning
 from .inference import RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive
 from .rbm_texts import TEXTS
-from .training import automatic, epochs
+from .training import automatic, epochs, lone_states
 from .training.job import Callbacks, Start, open_job, open_partial_job
 from .training.outcome import Seen, Training, model_attributes, store
 from .training.start import start_model, start_training
@@ -101,6 +101,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
     unit_weights_ : ndarray of shape (n_components_,)
         Weights of the hidden units: 1, unless ``init`` was fractional.
     {{base_intercept_}}
+    {{lone_states_}}
     {{log_partition_}}
     {{n_components_}}
     n_iter_ : int
@@ -307,13 +308,21 @@ class ContrastiveDivergenceRBM(BaseRBM):
         resumes = self.warm_start and hasattr(self, "components_")
         automatic_end = self.max_iter == "auto"
         job = open_job(self, X, X_val, resumes, automatic_end or self.early_stopping)
+        lone = None
+        if automatic_end:
+            job, lone = lone_states.set_aside(job, self.verbose)
         seen = Seen.by_fit(job, automatic_end and self.refit)
         attributes = partial(model_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
-        start = partial(self._start, resumes=resumes)
+        start = partial(self._start, resumes=resumes, aside=lone is not None)
         train = train_rounds if automatic_end else train_epochs
         found, rbm = train(self, job, start)
-        store(self, found.training, attributes(rbm) | found.decisions)
+        training, given = found.training, ()
+        if lone is not None and len(lone):
+            rbm, given = lone_states.give_back(rbm, lone, job, self.n_jobs)
+            # a training that goes on has to start from this model
+            training = training._replace(state=None)
+        store(self, training, attributes(rbm, lone_states=given) | found.decisions)
         if found.training.interrupted:
             raise FitInterrupted
         if found.warning is not None:
@@ -350,27 +359,32 @@ class ContrastiveDivergenceRBM(BaseRBM):
         store(self, training, attributes | epochs.decisions(settings, training))
         return self
 
-    def _fitted_attributes(self, seen, dtype, seed, rbm):
+    def _fitted_attributes(self, seen, dtype, seed, rbm, lone_states=()):
         # as scikit-learn trains, if it was not trained here
         trained = {"n_updates_": 0, "n_gibbs_steps_": 1, "n_replicas_": 1}
         trained["weight_decay_"] = 0.0
-        return trained | super()._fitted_attributes(seen, dtype, seed, rbm)
+        own = super()._fitted_attributes(seen, dtype, seed, rbm, lone_states)
+        return trained | own
 
-    def _start(self, job, resumes):
-        """Where training begins: anew, or where an earlier fit has left it."""
+    def _start(self, job, resumes, aside=False):
+        """Where training begins: anew, or where an earlier fit has left it.
+
+        With the rows of lone states set aside, without their units.
+        """
         if not resumes:
             return Start(partial(self._first_state, job), {}, 0)
-        return Start(partial(self._last_state, job), self.history_, self.n_iter_)
+        state = partial(self._last_state, job, aside)
+        return Start(state, self.history_, self.n_iter_)
 
     def _first_state(self, job):
         rbm = start_model(self.init, self.n_components, job.train, job.seed)
         return start_training(rbm, job.train, self.batch_size, job.seed)
 
-    def _last_state(self, job):
+    def _last_state(self, job, aside):
         """Of training here, or that of a model that came otherwise."""
         if self._training is not None:
             return self._training
-        rbm = self._training_rbm()
+        rbm = self._rbm_of_others() if aside else self._training_rbm()
         return start_training(rbm, job.train, self.batch_size, job.seed)
 
 

@@ -51,8 +51,13 @@ class ConversionsMixin:
             )
         other = clone(self)
         rbm = solver.select(self._training_rbm(), slice(k))
+        n_others = self.n_components_ - len(self.lone_states_)
         attributes = self._fitted_attributes(
-            self._seen, self.components_.dtype, self._seed, rbm
+            self._seen,
+            self.components_.dtype,
+            self._seed,
+            rbm,
+            self.lone_states_[: max(0, k - n_others)],
         )
         store(other, Training(None, self.history_, self.n_iter_), attributes)
         for name in _KEPT:

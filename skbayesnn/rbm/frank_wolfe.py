@@ -22,7 +22,7 @@ from .contrastive_divergence import (
 from .inference import RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive, growth
 from .rbm_texts import TEXTS
-from .training import automatic, growing, sizes
+from .training import automatic, growing, lone_states, sizes
 from .training.job import (
     Callbacks,
     Start,
@@ -159,6 +159,7 @@ class FrankWolfeRBM(BaseRBM):
     alpha_ : float
         Temperature, the sum of ``unit_weights_``.
     {{base_intercept_}}
+    {{lone_states_}}
     {{log_partition_}}
     {{n_components_}}
     n_iter_ : int
@@ -380,15 +381,20 @@ class FrankWolfeRBM(BaseRBM):
         automatic_size = self.n_components == "auto"
         self._check_parameters(automatic_size)
         job = open_job(self, X, X_val, resumes, automatic_size or self.early_stopping)
+        lone = None
+        if automatic_size:
+            job, lone = lone_states.set_aside(job, self.verbose)
         seen = Seen.by_fit(job, automatic_size and self._trainer().refit)
         attributes = partial(self._fitted_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
-        fit = self._choose if automatic_size else self._grow
-        fit(X, y, job, attributes, resumes)
+        if automatic_size:
+            self._choose(job, lone, attributes, resumes)
+        else:
+            self._grow(X, y, job, attributes, resumes)
         job.checkpoint.finish()
         return self
 
-    def _choose(self, X, y, job, attributes, resumes):
+    def _choose(self, job, lone, attributes, resumes):
         """Fit as many units as the held-out rows ask for."""
         trainer = self._trainer()
         settings = automatic.settings_of(trainer, job.train)
@@ -400,8 +406,13 @@ class FrankWolfeRBM(BaseRBM):
             search = sizes.Search(growing.step_settings(self), self.n_chains)
             found = sizes.train(settings, search, job, task, trainer.refit)
         rbm = automatic.model(settings, found)
-        store(self, found.training, attributes(rbm) | found.decisions)
-        if found.training.interrupted:
+        training, given = found.training, ()
+        if len(lone):
+            rbm, given = lone_states.give_back(rbm, lone, job, self.n_jobs)
+            # a training that goes on has to start from this model
+            training = training._replace(state=None)
+        store(self, training, attributes(rbm, lone_states=given) | found.decisions)
+        if training.interrupted:
             raise FitInterrupted
         job.callbacks.end(task, rbm)
         if found.warning is not None:
@@ -486,7 +497,7 @@ class FrankWolfeRBM(BaseRBM):
         def make_state():
             if isinstance(self._training, contrastive.State):
                 return self._training
-            rbm = self._training_rbm()
+            rbm = self._rbm_of_others()
             return start_training(rbm, job.train, trainer.batch_size, job.seed)
 
         return Start(make_state, self.history_, self.n_iter_)
@@ -578,8 +589,8 @@ class FrankWolfeRBM(BaseRBM):
         with computing(self.n_jobs, self.learning_rate):
             return solver.shrink(rbm, self.fine_tune_norm, base, some)
 
-    def _fitted_attributes(self, seen, dtype, seed, rbm):
-        attributes = super()._fitted_attributes(seen, dtype, seed, rbm)
+    def _fitted_attributes(self, seen, dtype, seed, rbm, lone_states=()):
+        attributes = super()._fitted_attributes(seen, dtype, seed, rbm, lone_states)
         return {**attributes, "alpha_": float(attributes["unit_weights_"].sum())}
 
 

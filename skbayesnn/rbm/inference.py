@@ -7,6 +7,7 @@ methods. They reach the fitted model by the methods of `BaseRBM`.
 import os
 from numbers import Integral, Real
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -48,9 +49,9 @@ class BaseRBM(
     A subclass fits, and sets its attributes by `training.outcome.store`.
     """
 
-    def _fitted_attributes(self, seen, dtype, seed, rbm):
+    def _fitted_attributes(self, seen, dtype, seed, rbm, lone_states=()):
         """Fitted attributes that a model determines."""
-        return model_attributes(seen, dtype, seed, rbm)
+        return model_attributes(seen, dtype, seed, rbm, lone_states)
 
     @property
     def _n_features_out(self):
@@ -64,6 +65,16 @@ class BaseRBM(
             self.unit_weights_,
             self._units,
         )
+
+    def _rbm_of_others(self):
+        """The model without the units of its lone states."""
+        n_units = self.n_components_ - len(self.lone_states_)
+        return solver.select(self._training_rbm(), slice(n_units))
+
+    def _log_probabilities_of_lone_states(self):
+        """(n_lone,) unnormalised, in nats."""
+        states = self.lone_states_.astype(np.uint8)
+        return solver.unnormalised_log_probability(self._training_rbm(), states)
 
     def _inference_rbm(self):
         return solver.RBM(

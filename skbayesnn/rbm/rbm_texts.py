@@ -71,6 +71,12 @@ TEXTS = {
             Log-odds of the smoothed base rates of the training data, from which
             annealed importance sampling starts.
         """,
+    "lone_states_": """
+        lone_states_ : ndarray of shape (n_lone_states, n_features_in_), bool
+            States that many rows share, far from all others, which automatic training
+            found: the last units of the model are theirs, beyond the number asked for.
+            Estimates of the partition function count them exactly.
+        """,
     "log_partition_": """
         log_partition_ : float
             Log partition function in nats, computed when first asked for: exact if

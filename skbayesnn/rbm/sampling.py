@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._random import Stream, derived_seed, draw_seed
+from .._random import Stream, derived_seed, draw_seed, generator
 from .._validation import check_count
 from . import model as solver
 from .likelihood import annealing
@@ -69,10 +69,15 @@ class SamplingMixin:
         n_samples = check_count(n_samples, "n_samples", 1)
         n_steps = check_count(n_steps, "n_steps", 1)
         held = None if clamp is None else self._check_clamp(clamp, n_samples)
-        chains = self._annealed_chains(n_samples, n_steps // 2, held, random_state)
-        rbm = self._training_rbm()
+        # chains do not find lone states, but their probabilities are known
+        rbm = self._rbm_of_others() if held is None else self._training_rbm()
+        seed = draw_seed(random_state)
+        chains = self._annealed_chains(rbm, n_samples, n_steps // 2, held, seed)
         chains, _ = solver.gibbs(rbm, chains, n_steps - n_steps // 2, held)
-        return rbm.units.public(chains.states)
+        V = rbm.units.public(chains.states)
+        if held is None and len(self.lone_states_):
+            self._draw_lone_states(V, seed)
+        return V
 
     def impute(self, X, *, strategy="mean", n_steps=200, random_state=0):
         """Fill in missing values from the conditional distribution.
@@ -107,8 +112,8 @@ class SamplingMixin:
             )
         missing = np.isnan(rows.X)
         held = solver.Clamp(~missing, rows.states(slice(None)))
-        chains = self._annealed_chains(len(rows), n_steps // 2, held, random_state)
-        rbm = self._training_rbm()
+        rbm, seed = self._training_rbm(), draw_seed(random_state)
+        chains = self._annealed_chains(rbm, len(rows), n_steps // 2, held, seed)
         rest = n_steps - n_steps // 2
         if strategy == "mean":
             filled = solver.mean_visible(rbm, chains, rest, held)
@@ -135,13 +140,17 @@ class SamplingMixin:
         self._units.check_states(values[np.broadcast_to(held, values.shape)], "clamp")
         return solver.Clamp(np.atleast_2d(held), values)
 
-    def _annealed_chains(self, n_chains, n_steps, held, random_state):
+    def _annealed_chains(self, rbm, n_chains, n_steps, held, seed):
         betas = np.linspace(0.0, 1.0, n_steps + 1)
         return annealing.annealed_chains(
-            self._training_rbm(),
-            self.base_intercept_,
-            betas,
-            n_chains,
-            draw_seed(random_state),
-            held,
+            rbm, self.base_intercept_, betas, n_chains, seed, held
         )
+
+    def _draw_lone_states(self, V, seed):
+        """Put lone states among samples of the others, each by its probability."""
+        known = self._log_probabilities_of_lone_states()
+        edges = np.cumsum(np.exp(known - self.log_partition_))
+        place = generator(seed, Stream.LONE_STATES).random(len(V))
+        number = np.searchsorted(edges, place, side="right")
+        drawn = number < len(edges)
+        V[drawn] = self.lone_states_[number[drawn]]

@@ -1,6 +1,7 @@
 """Log-likelihoods of a fitted RBM, and its partition function."""
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed, generator
@@ -264,19 +265,14 @@ default="auto"
         return True
 
     def _forward(self, betas, n_chains, seed, n_jobs):
+        rbm, base = self._rbm_of_others(), self.base_intercept_
         with one_blas_thread():
-            return annealing.ais(
-                self._training_rbm(),
-                self.base_intercept_,
-                betas,
-                n_chains,
-                seed,
-                n_jobs,
-            )
+            result = annealing.ais(rbm, base, betas, n_chains, seed, n_jobs)
+        return self._with_lone_states(result)
 
     def _both_directions(self, betas, n_chains, seed, n_jobs):
         """Runs along given temperatures, or adapted ones."""
-        rbm, base = self._training_rbm(), self.base_intercept_
+        rbm, base = self._rbm_of_others(), self.base_intercept_
         with one_blas_thread():
             if betas is None:
                 return adaptation.run_adapted(rbm, base, n_chains, seed, n_jobs)
@@ -286,6 +282,8 @@ default="auto"
     def _reverse_from(self, rows, pair, seed, n_jobs):
         """The same runs, but with a reverse one that starts at rows of data."""
         n_chains = len(pair.forward)
+        if len(self.lone_states_):
+            rows = rows.without(self.lone_states_)
         rng = generator(seed, Stream.REVERSE_STARTS)
         index = rng.choice(len(rows), n_chains, replace=len(rows) < n_chains)
         starts = rows.states(index)
@@ -293,7 +291,7 @@ default="auto"
             # probabilities
             starts = (rng.random(starts.shape) < starts).astype(np.uint8)
         path = annealing.make_path(
-            self._training_rbm(), self.base_intercept_, pair.betas
+            self._rbm_of_others(), self.base_intercept_, pair.betas
         )
         seed = int(derived_seed(seed, Stream.REVERSE_STARTS))
         with one_blas_thread():
@@ -311,9 +309,16 @@ default="auto"
         )
 
     def _combine(self, pair):
-        rbm = self._training_rbm()
+        rbm = self._rbm_of_others()
         offset = annealing.base_log_partition(rbm, self.base_intercept_)
-        return estimates.combine(pair, offset)
+        return self._with_lone_states(estimates.combine(pair, offset))
+
+    def _with_lone_states(self, result):
+        """The estimate with the states that annealing misses, if there are any."""
+        if not len(self.lone_states_):
+            return result
+        known = self._log_probabilities_of_lone_states()
+        return estimates.with_known(result, logsumexp(known))
 
 
 def _check_bound(bound, log_partition):

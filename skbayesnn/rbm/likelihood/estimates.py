@@ -44,6 +44,23 @@ class TwoWayLogPartition(NamedTuple):
     n_betas: int
 
 
+def with_known(result, known):
+    """The estimate of a sum with a part that is known, as its logarithm in nats."""
+
+    def add(value):
+        return float(np.logaddexp(value, known))
+
+    low, high = result.interval
+    result = result._replace(
+        log_partition=add(result.log_partition), interval=(add(low), add(high))
+    )
+    if isinstance(result, TwoWayLogPartition):
+        parts = result.forward, result.reverse
+        forward, reverse = (with_known(part, known) for part in parts)
+        result = result._replace(forward=forward, reverse=reverse)
+    return result
+
+
 def summarise(log_weights, offset, sign):
     """Mean of the weights on the log scale, with three standard errors of it.
 

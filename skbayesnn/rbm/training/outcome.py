@@ -45,8 +45,12 @@ class Seen(NamedTuple):
         return Seen(self.rates + fraction * (rows.mean() - self.rates), n_samples)
 
 
-def model_attributes(seen, dtype, seed, rbm):
-    """Fitted attributes that a model determines."""
+def model_attributes(seen, dtype, seed, rbm, lone_states=()):
+    """Fitted attributes that a model determines.
+
+    ``lone_states`` (n_lone, n_features) have the last units.
+    """
+    shape = len(lone_states), rbm.weights.shape[1]
     return {
         "components_": rbm.weights.astype(dtype),
         "intercept_hidden_": rbm.hidden.astype(dtype),
@@ -57,6 +61,7 @@ def model_attributes(seen, dtype, seed, rbm):
         "_seen": seen,
         "_seed": int(seed),
         "_units": rbm.units,
+        "lone_states_": np.array(lone_states, dtype=bool).reshape(shape),
         "_estimates": {},
     }
 

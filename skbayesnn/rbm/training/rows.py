@@ -65,6 +65,18 @@ class Rows:
         index = index if self.index is None else self.index[index]
         return Rows(self.X, self.threshold, index)
 
+    def without(self, states):
+        """The rows that are none of the states (n_states, n_features)."""
+        return self.subset(np.flatnonzero(~self.are_among(states)))
+
+    def are_among(self, states):
+        """Which rows are one of the states, as a mask."""
+        found = [
+            np.any([(V == state).all(axis=1) for state in states], axis=0)
+            for V in self.blocks()
+        ]
+        return np.concatenate(found)
+
     def mean(self):
         """Mean of each feature, float64; computed once."""
         if self._mean is None:

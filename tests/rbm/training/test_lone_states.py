@@ -1,0 +1,195 @@
+"""States that many rows share, far from all others: found, set aside, given back."""
+
+import naive
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from rbm_estimators import automatic
+from rbm_models import random_model, twin
+from sklearn.base import clone
+
+from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn.rbm.likelihood import exact
+from skbayesnn.rbm.training import lone_states
+from skbayesnn.rbm.training.job import Job
+from skbayesnn.rbm.training.rows import Rows
+
+N_FEATURES = 30
+LONE = np.ones(N_FEATURES, dtype=np.uint8)
+
+
+def data(n_rows=300, n_lone=100, n_on=4, seed=0):
+    """Rows with few ones, and some with nothing else, in random order."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n_rows, N_FEATURES)) < n_on / N_FEATURES).astype(np.uint8)
+    X[:n_lone] = 1
+    return rng.permutation(X)
+
+
+def job_of(X, X_val=None, whole=None, threshold=0.5):
+    def rows(V):
+        return None if V is None else Rows(V, threshold)
+
+    return Job(rows(X), rows(X_val), np.dtype("f8"), 3, None, None, rows(whole))
+
+
+def test_a_frequent_state_far_from_all_others_is_set_aside():
+    X, X_val = data(), data(60, 20, seed=1)
+    before = job_of(X, X_val, np.vstack([X, X_val]))
+    job, lone = lone_states.set_aside(before)
+    assert_array_equal(lone.states, [LONE])
+    assert_allclose(lone.shares, [100 / 300])
+    assert (len(job.train), len(job.validation)) == (200, 40)
+    assert len(job.whole) == 240
+    assert not job.train.are_among(lone.states).any()
+    others = X[(X != 1).any(axis=1)]
+    assert_array_equal(job.train.take(slice(None), np.uint8), others)
+
+
+def with_a_neighbour():
+    X = data()
+    X[np.flatnonzero((X == 0).any(axis=1))[0]] = np.r_[0, LONE[1:]]
+    return X
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pytest.param(data(n_lone=0), id="nothing is shared"),
+        pytest.param(data(n_lone=2), id="by too few rows"),
+        pytest.param(data(n_lone=200), id="by too many"),
+        pytest.param(with_a_neighbour(), id="not alone"),
+        pytest.param(np.ones((50, 5), dtype=np.uint8), id="by all"),
+        pytest.param(np.repeat(np.eye(8), 20, axis=0), id="states like the others"),
+    ],
+)
+def test_otherwise_nothing_is(X):
+    before = job_of(X, X[::2])
+    job, lone = lone_states.set_aside(before)
+    assert job is before
+    assert not len(lone)
+
+
+def test_probabilities_are_no_states():
+    before = job_of(data().astype(float), data().astype(float), threshold=None)
+    job, lone = lone_states.set_aside(before)
+    assert job is before
+    assert not len(lone)
+
+
+def test_validation_rows_that_are_all_alike_stay_where_they_are():
+    before = job_of(data(), np.ones((9, N_FEATURES)))
+    job, lone = lone_states.set_aside(before)
+    assert job is before
+    assert not len(lone)
+
+
+def test_a_state_gets_its_share_and_leaves_the_others_as_they_are():
+    rbm, model = random_model(5, 8)
+    V = naive.all_states(8)
+    states = V[[0, 200]].astype(np.uint8)
+    old = np.log(naive.rbm_distribution(model)[1])
+    lone = lone_states.LoneStates(states, np.array([0.3, 0.1]))
+    job = job_of(V, V)
+    whole, given = lone_states.give_back(rbm, lone, job, None)
+    assert_array_equal(given, states)
+    assert len(whole.weights) == 7
+    new = np.log(naive.rbm_distribution(twin(whole))[1])
+    assert_allclose(np.exp(new[[0, 200]]), lone.shares, rtol=0.02)
+    others = np.delete(new - old, [0, 200])
+    assert np.ptp(others) < 0.01
+    # the old model gave these states something, too
+    assert_allclose(others, np.log(0.6), atol=0.02)
+
+
+def test_a_state_that_is_likely_enough_needs_no_unit():
+    rbm, model = random_model(5, 8)
+    V = naive.all_states(8)
+    likely = V[[naive.rbm_distribution(model)[1].argmax()]].astype(np.uint8)
+    lone = lone_states.LoneStates(likely, np.array([1e-6]))
+    whole, given = lone_states.give_back(rbm, lone, job_of(V, V), None)
+    assert len(given) == 0
+    assert len(whole.weights) == 5
+
+
+@pytest.fixture(scope="module", params=["sizes", "rounds"])
+def fitted(request):
+    return automatic(request.param).set_params(verbose=True).fit(data())
+
+
+def test_the_model_gives_the_share(fitted, capsys):
+    assert_array_equal(fitted.lone_states_, [LONE])
+    assert fitted.components_.shape == (fitted.n_components_, N_FEATURES)
+    likelihood = fitted.score_samples(np.array([LONE]))
+    assert_allclose(np.exp(likelihood), 1 / 3, atol=0.02)
+
+
+def test_annealing_counts_the_state(fitted):
+    true = exact.log_partition(fitted._training_rbm())
+    result = fitted.log_partition("both")
+    for estimate in (result, result.forward, result.reverse):
+        assert_allclose(estimate.log_partition, true, atol=0.3)
+        low, high = estimate.interval
+        assert low <= true <= high
+    alone = fitted.log_partition("ais", betas=300)
+    assert_allclose(alone.log_partition, true, atol=0.3)
+
+
+def test_annealing_back_starts_at_other_rows(fitted):
+    true = exact.log_partition(fitted._training_rbm())
+    result = fitted.log_partition("both", X=data())
+    assert_allclose(result.reverse.log_partition, true, atol=1.0)
+
+
+def test_samples_contain_the_state(fitted):
+    V = fitted.sample(600, n_steps=20, random_state=0)
+    assert V.dtype == bool
+    share = (V == fitted.lone_states_[0]).all(axis=1).mean()
+    assert_allclose(share, 1 / 3, atol=0.08)
+    # held features rule it out
+    clamp = np.full(N_FEATURES, np.nan)
+    clamp[0] = 0.0
+    V = fitted.sample(100, n_steps=20, clamp=clamp, random_state=0)
+    assert not (V == fitted.lone_states_[0]).all(axis=1).any()
+
+
+def test_chains_stay_in_the_state(fitted):
+    V = np.repeat(fitted.lone_states_, 50, axis=0)
+    assert_array_equal(fitted.gibbs(V, 5, random_state=0), V)
+
+
+def test_fewer_units(fitted):
+    n = fitted.n_components_
+    assert_array_equal(fitted.truncate(n).lone_states_, [LONE])
+    others = fitted.truncate(n - 1)
+    assert others.lone_states_.shape == (0, N_FEATURES)
+    assert others.score_samples([LONE])[0] < -10.0
+
+
+def test_a_fit_that_goes_on_learns_the_state_anew():
+    model = automatic("rounds").set_params(warm_start=True).fit(data())
+    n_units = model.n_components_
+    again = model.fit(data())
+    assert again.n_components_ == n_units
+    assert_array_equal(again.lone_states_, [LONE])
+    assert_allclose(np.exp(again.score_samples([LONE])), 1 / 3, atol=0.02)
+
+
+def test_a_partial_fit_keeps_all_units():
+    model = automatic("rounds").fit(data())
+    n_units = model.n_components_
+    model.partial_fit(data())
+    assert model.n_components_ == n_units
+    assert model.lone_states_.shape == (0, N_FEATURES)
+
+
+def test_epochs_set_nothing_aside():
+    model = ContrastiveDivergenceRBM(4, max_iter=1, random_state=0).fit(data())
+    assert model.n_components_ == 4
+    assert model.lone_states_.shape == (0, N_FEATURES)
+
+
+def test_what_is_set_aside_is_printed(capsys):
+    clone(automatic("rounds")).set_params(verbose=True).fit(data())
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line == "set aside: 32 % of the rows, which share a state far from others"
