@@ -7,7 +7,6 @@ rest: unlike a pickle, it runs no code when it is read.
 
 import hashlib
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
+
+from . import _files
 
 # Least time between two writes, in seconds.
 INTERVAL = 1.0
@@ -45,7 +46,7 @@ def open_checkpoint(estimator, X, X_val, seed):
 
     The file is written at once, so that one that cannot be written is an error at the
     beginning. ``seed`` counts for a new file only: ``checkpoint.seed`` is the one to
-    use.
+    use. `Checkpoint.close` lets other fits use the file.
     """
     if estimator.checkpoint is None:
         return Checkpoint(None, {}, seed)
@@ -58,7 +59,7 @@ def open_checkpoint(estimator, X, X_val, seed):
     checkpoint = Checkpoint(Path(estimator.checkpoint).absolute(), identity, seed)
     checkpoint.read()
     if not checkpoint.finished:
-        checkpoint.write()
+        checkpoint.begin()
     return checkpoint
 
 
@@ -73,6 +74,38 @@ class Checkpoint:
         # by name: tree and arrays of a Progress, which no later step changes
         self._stages = {}
         self._last_write = -np.inf
+        self._lock = None
+
+    def begin(self):
+        """Keep other fits from the file, and write it for the first time."""
+        try:
+            self._lock = _files.Lock(self._path)
+        except BlockingIOError as error:
+            raise OSError(
+                f"Another fit uses the checkpoint {self._path}. Wait for its end, or "
+                "give another file name: each fit needs its own file."
+            ) from error
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            # another fit may have written it since
+            self.read()
+            _files.remove_unfinished(self._path)
+            self.write()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self):
+        """Let other fits use the file; may be called again."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
 
     def load(self, stage):
         """The `Progress` of a stage, or None."""
@@ -141,21 +174,17 @@ class Checkpoint:
             }
         )
         arrays[_TEXT] = np.frombuffer(text.encode(), dtype=np.uint8)
-        # always the same name: a fit that is killed here leaves no growing heap
-        unfinished = self._path.with_name(self._path.name + ".tmp")
         try:
-            with open(unfinished, "wb") as file:
-                np.savez(file, **arrays)
-                file.flush()
-                # or a crash of the machine could leave the new name without content
-                os.fsync(file.fileno())
-            os.replace(unfinished, self._path)
+            _files.replace(self._path, lambda file: np.savez(file, **arrays))
         except OSError as error:
-            raise OSError(
-                f"The checkpoint {self._path} cannot be written ({error}). Choose a "
-                "file in a folder that exists, has space left and may be written to."
-            ) from error
+            raise self._unwritable(error) from error
         self._last_write = time.monotonic()
+
+    def _unwritable(self, error):
+        return OSError(
+            f"The checkpoint {self._path} cannot be written ({error}). Choose a file "
+            "in a folder that exists, has space left and may be written to."
+        )
 
 
 def _read(path):

@@ -306,9 +306,15 @@ class ContrastiveDivergenceRBM(BaseRBM):
         {{raises}}
         """
         resumes = self.warm_start and hasattr(self, "components_")
-        automatic_end = self.max_iter == "auto"
-        job = open_job(self, X, X_val, resumes, automatic_end or self.early_stopping)
-        lone = None
+        holds_out = self.max_iter == "auto" or self.early_stopping
+        job = open_job(self, X, X_val, resumes, holds_out)
+        with job.checkpoint:
+            self._fit(X, y, job, resumes)
+        return self
+
+    def _fit(self, X, y, job, resumes):
+        """The fit after the checks of its data."""
+        lone, automatic_end = None, self.max_iter == "auto"
         if automatic_end:
             job, lone = lone_states.set_aside(job, self.verbose)
         seen = Seen.by_fit(job, automatic_end and self.refit)
@@ -327,7 +333,6 @@ class ContrastiveDivergenceRBM(BaseRBM):
             raise FitInterrupted
         if found.warning is not None:
             warn_caller(found.warning, MixingWarning)
-        return self
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)

@@ -381,7 +381,13 @@ class FrankWolfeRBM(BaseRBM):
         automatic_size = self.n_components == "auto"
         self._check_parameters(automatic_size)
         job = open_job(self, X, X_val, resumes, automatic_size or self.early_stopping)
-        lone = None
+        with job.checkpoint:
+            self._fit(X, y, job, resumes)
+        return self
+
+    def _fit(self, X, y, job, resumes):
+        """The fit after the checks of its parameters and data."""
+        lone, automatic_size = None, self.n_components == "auto"
         if automatic_size:
             job, lone = lone_states.set_aside(job, self.verbose)
         seen = Seen.by_fit(job, automatic_size and self._trainer().refit)
@@ -392,7 +398,6 @@ class FrankWolfeRBM(BaseRBM):
         else:
             self._grow(X, y, job, attributes, resumes)
         job.checkpoint.finish()
-        return self
 
     def _choose(self, job, lone, attributes, resumes):
         """Fit as many units as the held-out rows ask for."""

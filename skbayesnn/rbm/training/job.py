@@ -84,7 +84,11 @@ def open_job(estimator, X, X_val, resumes, holds_out):
     seed = checkpoint.seed
     train, validation = rows, given
     if given is None and holds_out:
-        train, validation = split_rows(rows, estimator.validation_fraction, seed)
+        try:
+            train, validation = split_rows(rows, estimator.validation_fraction, seed)
+        except ValueError:
+            checkpoint.close()
+            raise
     dtype = estimator.components_.dtype if resumes else result_dtype(rows.X)
     whole = None if train is rows else rows
     return Job(train, validation, dtype, seed, checkpoint, whole=whole)

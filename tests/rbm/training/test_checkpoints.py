@@ -138,9 +138,9 @@ def always(monkeypatch):
 def take_over(left, kill, folder):
     """A copy of what a kill has left."""
     path = file_of(left, *kill)
-    for name in (path.name, f"{path.name}.tmp"):
-        if (left / name).exists():
-            shutil.copy(left / name, folder)
+    for one in left.iterdir():
+        if one == path or one.name.startswith((f".{path.name}.", f"{path.name}.lock")):
+            shutil.copy(one, folder)
     return folder / path.name
 
 
@@ -151,7 +151,9 @@ def test_a_killed_fit_is_resumed(kill, left, tmp_path, always):
     path = take_over(left, kill, tmp_path)
     resumed = fit(kill[0], path)
     assert_same(uninterrupted(kill[0], resumed._seed), resumed)
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    # one kill came after the end of the fit, which leaves nothing to do
+    finished = kill == ("plain", "replaced", 6)
+    assert files_in(tmp_path) == [path.name] + finished * [f"{path.name}.lock"]
     again = fit(kill[0], path)
     assert_same(resumed, again)
 
@@ -164,7 +166,7 @@ def test_the_killed_fits_were_under_way(left, tmp_path):
     assert stages.count(["growth", "fine_tune"]) >= 5
     finished = [_checkpoint._read(file_of(left, *kill))["finished"] for kill in KILLS]
     assert finished.count(True) == 1
-    unfinished = [path.name for path in left.glob("*.tmp")]
+    unfinished = [path.name for path in left.glob(".*.unfinished")]
     assert len(unfinished) == sum(hook == "writing" for _, hook, _ in KILLS)
 
 
@@ -286,6 +288,85 @@ def test_a_full_disk_spoils_nothing(n_good, tmp_path, always):
             fit("plain", path)
     assert not _checkpoint._read(path)["finished"]
     assert_same(uninterrupted("plain"), fit("plain", path))
+
+
+def files_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_full_disk_leaves_nothing_unfinished(tmp_path, always, monkeypatch):
+    def full(file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        fit("plain", tmp_path / "state")
+    assert files_in(tmp_path) == []
+
+
+def test_another_fit_with_the_same_file_is_refused(tmp_path, monkeypatch):
+    path, step = tmp_path / "state", contrastive.step
+    messages = []
+
+    def second_fit(*arguments):
+        if not messages:
+            messages.append(None)
+            with pytest.raises(
+                OSError, match="Another fit uses the checkpoint .*state"
+            ):
+                fit("plain", path)
+        return step(*arguments)
+
+    monkeypatch.setattr(contrastive, "step", second_fit)
+    assert_same(uninterrupted("plain"), fit("plain", path))
+    assert files_in(tmp_path) == ["state"]
+    # a finished one may be read by many
+    fit("plain", path)
+
+
+def test_a_process_with_the_same_file_is_refused(tmp_path):
+    path = tmp_path / "state"
+    code = (
+        "import sys, time; from pathlib import Path; from skbayesnn import _files\n"
+        f"lock = _files.Lock(Path({str(path)!r}))\n"
+        "print('locked', flush=True); time.sleep(60)"
+    )
+    root = str(Path(skbayesnn.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": root}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment
+    ) as other_process:
+        assert other_process.stdout.readline() == b"locked\n"
+        with pytest.raises(OSError, match="Another fit uses"):
+            fit("plain", path)
+        other_process.kill()
+    # the right ends with its process
+    assert_same(uninterrupted("plain"), fit("plain", path))
+    assert files_in(tmp_path) == ["state"]
+
+
+def test_a_failed_fit_gives_the_file_free(tmp_path):
+    path = tmp_path / "state"
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt(patch, contrastive, 3)
+        with pytest.raises(KeyboardInterrupt):
+            fit("plain", path)
+    with pytest.raises(ValueError, match="leaves no training rows"):
+        other("early", tmp_path / "early", validation_fraction=0.999).fit(digits(3))
+    assert files_in(tmp_path) == ["early", "state"]
+    assert_same(uninterrupted("plain"), fit("plain", path))
+
+
+def test_files_of_the_user_stay(tmp_path):
+    (tmp_path / "state.tmp").write_text("mine")
+    (tmp_path / "elsewhere").write_text("precious")
+    (tmp_path / "state.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="cannot be written"):
+        fit("plain", tmp_path / "state")
+    (tmp_path / "state.lock").unlink()
+    fit("plain", tmp_path / "state")
+    assert (tmp_path / "state.tmp").read_text() == "mine"
+    assert (tmp_path / "elsewhere").read_text() == "precious"
 
 
 def read_only(folder):
