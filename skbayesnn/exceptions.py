@@ -1,6 +1,6 @@
 """Warnings of this package, which can be filtered by their category."""
 
-__all__ = ["DivergenceWarning", "MixingWarning"]
+__all__ = ["DivergenceWarning", "InconsistentVersionWarning", "MixingWarning"]
 
 
 class DivergenceWarning(RuntimeWarning):
@@ -9,6 +9,13 @@ class DivergenceWarning(RuntimeWarning):
     See Also
     --------
     SparseBayesNARXRegressor.predict : Defines the plausible range.
+    """
+
+
+class InconsistentVersionWarning(UserWarning):
+    """Warn that a saved estimator was written by another version of this package.
+
+    As scikit-learn's warning of the same name does for its estimators.
     """
 
 

@@ -1,6 +1,7 @@
 """Small data and estimators of both kinds, for tests of the RBM estimators."""
 
 import copy
+import pickle
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
@@ -99,6 +100,14 @@ def arrays_of(model):
 def twin(model):
     """What `naive` takes."""
     return tuple(np.asarray(array, dtype=np.float64) for array in arrays_of(model))
+
+
+def copy_with_training(model):
+    """A copy from which training continues as from the model."""
+    warm_start = model.warm_start
+    whole = pickle.dumps(model.set_params(warm_start=True))
+    model.set_params(warm_start=warm_start)
+    return pickle.loads(whole).set_params(warm_start=warm_start)
 
 
 def assert_same_model(first, second):

@@ -361,7 +361,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
         training = Training(state, start.history, start.n_iter + 1)
         rbm = epochs.model(settings, training)
         attributes = model_attributes(seen, job.dtype, job.seed, rbm)
-        store(self, training, attributes | epochs.decisions(settings, training))
+        attributes |= epochs.decisions(settings, training)
+        store(self, training, attributes, continues=True)
         return self
 
     def _fitted_attributes(self, seen, dtype, seed, rbm, lone_states=()):

@@ -468,7 +468,8 @@ class FrankWolfeRBM(BaseRBM):
         training = Training(start.make_state(), start.history, start.n_iter)
         training = growing.take_partial_step(settings, job, training, seen.rates)
         rbm = growing.model(training)
-        store(self, training, self._fitted_attributes(seen, job.dtype, job.seed, rbm))
+        attributes = self._fitted_attributes(seen, job.dtype, job.seed, rbm)
+        store(self, training, attributes, continues=True)
         return self
 
     def _start(self, job, resumes):

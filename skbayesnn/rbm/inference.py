@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._saved_state import SavedStateMixin
 from .._sklearn import CallbackSupportMixin, Interval
 from . import model as solver
 from .conversions import ConversionsMixin
@@ -42,12 +43,23 @@ class BaseRBM(
     SamplingMixin,
     ConversionsMixin,
     CallbackSupportMixin,
+    SavedStateMixin,
     BaseEstimator,
 ):
     """Binary restricted Boltzmann machine: inference and sampling.
 
     A subclass fits, and sets its attributes by `training.outcome.store`.
     """
+
+    def __getstate__(self):
+        """Without what only a training that goes on needs, five times the weights.
+
+        It is kept with ``warm_start=True`` and after a ``partial_fit``.
+        """
+        state = super().__getstate__()
+        if "_training" in state and not (self.warm_start or self._continues):
+            state["_training"] = None
+        return state
 
     def _fitted_attributes(self, seen, dtype, seed, rbm, lone_states=()):
         """Fitted attributes that a model determines."""

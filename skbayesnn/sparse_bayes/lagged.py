@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _validation as checks
 from .._random import draw_seed
+from .._saved_state import SavedStateMixin
 from .._warnings import warn_caller
 from ..exceptions import DivergenceWarning
 from .prediction import ensemble as ensembles
@@ -113,7 +114,7 @@ def output_names(n_outputs):
     return ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
 
 
-class LaggedPredictorMixin:
+class LaggedPredictorMixin(SavedStateMixin):
     """Predictions of estimators that hold a `LaggedModel` as ``_lagged``."""
 
     # Metadata routing takes no argument named y for metadata, unless it is requested

@@ -9,6 +9,7 @@ from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
+from .._saved_state import SavedStateMixin
 from .._sklearn import fit_context
 from .attributes import network_attributes, set_attributes
 from .learning.problem import pose
@@ -19,7 +20,9 @@ from .regressor_texts import TEXTS
 
 
 @shared_parameters(TEXTS)
-class SparseBayesMLPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SparseBayesMLPRegressor(
+    SavedStateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+):
     r"""Multi-layer perceptron regressor learned by sparse Bayesian learning.
 
     Every group of weights has a Gaussian prior whose variance is learned by maximising

@@ -66,11 +66,12 @@ def model_attributes(seen, dtype, seed, rbm, lone_states=()):
     }
 
 
-def store(estimator, training, attributes):
-    """Set the fitted attributes of an estimator."""
+def store(estimator, training, attributes, continues=False):
+    """Set the fitted attributes of an estimator; whether another call is to go on."""
     vars(estimator).update(
         attributes,
         history_=training.history,
         n_iter_=training.n_iter,
         _training=training.state,
+        _continues=continues,
     )

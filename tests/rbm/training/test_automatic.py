@@ -17,6 +17,7 @@ from rbm_estimators import (
     assert_same_path,
     automatic,
     careful,
+    copy_with_training,
     digits,
     independent_score,
     of_training,
@@ -327,7 +328,7 @@ def test_steps_may_change_more_where_log_probabilities_are_spread():
 def test_a_diverging_refit_keeps_the_old_fit(kind):
     X = digits(40)
     model = automatic(kind).fit(X)
-    before = pickle.loads(pickle.dumps(model))
+    before = copy_with_training(model)
     model.set_params(**of_training(kind, learning_rate=1e5))
     with pytest.raises(ValueError, match="diverged.*Reduce learning_rate=100000"):
         model.fit(X)
