@@ -55,10 +55,14 @@ class SparseBayesNARXRegressor(
 
     Parameters
     ----------
-    input_lags : int or list of int, default=2
-        Lags of the inputs: 1 to n for a number n, or an explicit list.
-    output_lags : int or list of int, default=2
-        Lags of the outputs, likewise.
+    input_lags : int, array-like of int or dict, default=2
+        Lags of the inputs: 1 to n for a number n, or an explicit list. A dict gives
+        every input lags of its own by name, such as ``{"valve": [3, 4], "pump": 2}``;
+        names are ``feature_names_in_``, or x0, x1, ... A list in a dict is complete:
+        0 stands for the current value, whatever ``include_current_input`` says, and
+        ``[]`` leaves the input out.
+    output_lags : int, array-like of int or dict, default=2
+        Lags of the outputs, likewise; their names are y, or y0, y1, ... for several.
     {{include_current_input}}
     focus : {"prediction", "simulation"}, default="prediction"
         Errors that the fit squares: those one step ahead, or those of a free run, in
@@ -271,7 +275,8 @@ class SparseBayesNARXRegressor(
         """
         parameters = resolve_auto(self)
         U, Y, single_output = check_training_record(self, X, y)
-        record = _make_record(parameters, U, Y, sessions)
+        names = input_names(self), output_names(Y.shape[1])
+        record = _make_record(parameters, U, Y, sessions, names)
         selection = parameters["selection"]
         seen = part_to_fit(record, selection, self.validation_fraction)
         regressors, outputs = windows(seen)
@@ -375,7 +380,7 @@ class SparseBayesNARXRegressor(
         return np.array(names, dtype=object)
 
 
-def _make_record(parameters, U, Y, sessions):
+def _make_record(parameters, U, Y, sessions, names):
     """The training record with its lags; refused if a session is too short for them."""
     sessions = checks.check_sessions(sessions, len(Y))
     lags = make_lags(
@@ -384,6 +389,7 @@ def _make_record(parameters, U, Y, sessions):
         parameters["input_lags"],
         parameters["output_lags"],
         parameters["include_current_input"],
+        names,
     )
     starts = checks.session_starts(sessions, len(Y))
     check_session_lengths(starts, lags.max_lag)

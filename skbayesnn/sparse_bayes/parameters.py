@@ -40,8 +40,8 @@ MODEL_CONSTRAINTS = {
 
 LAGGED_CONSTRAINTS = {
     **MODEL_CONSTRAINTS,
-    "input_lags": [Interval(Integral, 0, None, closed="left"), list],
-    "output_lags": [Interval(Integral, 0, None, closed="left"), list],
+    "input_lags": [Interval(Integral, 0, None, closed="left"), "array-like", dict],
+    "output_lags": [Interval(Integral, 0, None, closed="left"), "array-like", dict],
     "include_current_input": ["boolean"],
     "focus": [StrOptions({"prediction", "simulation"})],
     "horizon_schedule": [StrOptions({"auto"}), "array-like"],

@@ -75,6 +75,9 @@ def test_refit_without_skip_connection_forgets_it():
     assert not [name for name in vars(model) if name.startswith("skip_coef")]
 
 
+OF_OUTPUTS = dict(output_lags={"y0": 1, "y1": np.array([2, 4])})
+
+
 def records():
     u, y, _ = output_error(150)
     U, Y = two_by_two()
@@ -89,6 +92,7 @@ def records():
         "inputs further back": (u, y, dict(input_lags=[0, 6], output_lags=1)),
         "sessions": (u, y, dict(sessions=half)),
         "sessions with an id twice": (u, y, dict(sessions=three)),
+        "lags by signal": (U, Y, dict(input_lags={"x0": [3], "x1": 1}, **OF_OUTPUTS)),
         "missing outputs": (u, missing(y, 50, 51, 52, 100), {}),
         "missing first outputs": (u, missing(y, 0, 1, 5), {}),
         "missing inputs": (missing(u, 70, 71), y, {}),

@@ -5,6 +5,8 @@ vector z(t) of equation (1): for each input its current value and its lags, then
 each output its lags.
 """
 
+from collections.abc import Mapping
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +32,7 @@ class Lags(NamedTuple):
 
 def expand_lags(lags, name):
     """The sorted list of lags that a number or an explicit list stands for."""
-    if np.ndim(lags) == 0:
+    if isinstance(lags, Integral) and not isinstance(lags, bool):
         if lags < 0:
             raise ValueError(f"{name} must not be negative; got {lags!r}.")
         return list(range(1, int(lags) + 1))
@@ -50,14 +52,51 @@ def expand_lags(lags, name):
     return sorted(int(lag) for lag in values)
 
 
-def make_lags(n_inputs, n_outputs, input_lags, output_lags, include_current_input):
-    """The regressors for this many inputs and outputs."""
-    of_inputs = expand_lags(input_lags, "input_lags")
-    if include_current_input and 0 not in of_inputs:
-        of_inputs = [0, *of_inputs]
-    of_outputs = expand_lags(output_lags, "output_lags")
-    pairs = [(k, lag) for k in range(n_inputs) for lag in of_inputs]
-    pairs += [(n_inputs + k, lag) for k in range(n_outputs) for lag in of_outputs]
+def lags_by_signal(lags, names, parameter):
+    """For each signal its lags as the user gave them: the same for all, or by name."""
+    if not isinstance(lags, Mapping):
+        return [lags] * len(names)
+    listed = ", ".join(map(repr, names)) or "none"
+    unknown = [name for name in lags if name not in list(names)]
+    if unknown:
+        raise ValueError(
+            f"{parameter} names signals that are not there: "
+            f"{', '.join(map(repr, unknown))}. The names are {listed}."
+        )
+    missing = [name for name in names if name not in lags]
+    if missing:
+        raise ValueError(
+            f"{parameter} must give the lags of every signal; missing: "
+            f"{', '.join(map(repr, missing))}. The names are {listed}; [] leaves a "
+            "signal out."
+        )
+    return [lags[name] for name in names]
+
+
+def make_lags(
+    n_inputs,
+    n_outputs,
+    input_lags,
+    output_lags,
+    include_current_input,
+    names=None,
+):
+    """The regressors for this many inputs and outputs.
+
+    ``names`` are those of inputs and outputs, two lists; needed for lags by name.
+    """
+    input_names, output_names = names or (range(n_inputs), range(n_outputs))
+    pairs = []
+    for k, given in enumerate(lags_by_signal(input_lags, input_names, "input_lags")):
+        of_input = expand_lags(given, "input_lags")
+        # a list that belongs to one input is complete
+        as_given = isinstance(input_lags, Mapping) and np.ndim(given) > 0
+        if include_current_input and not as_given and 0 not in of_input:
+            of_input = [0, *of_input]
+        pairs += [(k, lag) for lag in of_input]
+    of_outputs = lags_by_signal(output_lags, output_names, "output_lags")
+    for k, given in enumerate(of_outputs):
+        pairs += [(n_inputs + k, lag) for lag in expand_lags(given, "output_lags")]
     if not pairs:
         raise ValueError(
             "There is no regressor: set input_lags, output_lags or "
