@@ -64,6 +64,11 @@ class SparseBayesNARXRegressor(
     output_lags : int, array-like of int or dict, default=2
         Lags of the outputs, likewise; their names are y, or y0, y1, ... for several.
     {{include_current_input}}
+    output : {"level", "difference"}, default="level"
+        What the network predicts: y(t), or y(t) - y(t-1), which is summed up. Choose
+        "difference" for an integrating system, such as a position that follows a force
+        or a level that follows a flow, sampled so fast that y(t-1) is almost y(t); see
+        the notes.
     focus : {"prediction", "simulation"}, default="prediction"
         Errors that the fit squares: those one step ahead, or those of a free run, in
         which the network is fed its own outputs, by exact sensitivities through the
@@ -156,6 +161,23 @@ class SparseBayesNARXRegressor(
 
     Notes
     -----
+    With ``output="difference"`` the model is
+
+    .. math:: y(t) = y(t-1) + \mathrm{Net}(u(t), u(t-1), \ldots, \Delta y(t-1), \ldots)
+       + \xi(t), \quad \Delta y(t) = y(t) - y(t-1).
+
+    ``output_lags`` are those of the differences, named "diff(y)(t-1)", so that
+    ``max_lag_`` is one more. Regressors and target have their own scales. That is why
+    this is more than a skip weight of 1 from y(t-1): where the steps of a record are a
+    thousandth of its range, a network in units of the range needs weights of a
+    thousand, which cancel each other, to tell one step from the next, and the prior
+    shrinks them. Here the prior shrinks the network, and what is left without it is
+    an integrator. The level itself is no regressor: a record that starts elsewhere is
+    simulated the same, however far from the training record it goes; a system with a
+    restoring force is better described by "level".
+    Errors, noise, bands and draws are those of y in both cases; what is compared with
+    100 standard deviations to find a divergence are the steps.
+
     Rows are equally spaced in time. Cross-validation must keep them in order:
     ``TimeSeriesSplit``, or group-wise splits with the groups as ``sessions``.
 
@@ -185,6 +207,7 @@ class SparseBayesNARXRegressor(
         output_lags=2,
         *,
         include_current_input=True,
+        output="level",
         focus="prediction",
         hidden_layer_sizes=(10,),
         reg_lambda="auto",
@@ -216,6 +239,7 @@ class SparseBayesNARXRegressor(
         self.input_lags = input_lags
         self.output_lags = output_lags
         self.include_current_input = include_current_input
+        self.output = output
         self.focus = focus
         self.hidden_layer_sizes = hidden_layer_sizes
         self.reg_lambda = reg_lambda
@@ -316,8 +340,8 @@ class SparseBayesNARXRegressor(
         if not all(map(np.array_equal, lags, self._lagged.ensemble.members[0].lags)):
             raise ValueError(
                 "warm_start=True resumes from the network of the previous fit. Keep "
-                "input_lags, output_lags, include_current_input and the numbers of "
-                "inputs and outputs, or set warm_start=False."
+                "input_lags, output_lags, include_current_input, output and the "
+                "numbers of inputs and outputs, or set warm_start=False."
             )
         return self._learned.start
 
@@ -390,6 +414,7 @@ def _make_record(parameters, U, Y, sessions, names):
         parameters["output_lags"],
         parameters["include_current_input"],
         names,
+        parameters["output"] == "difference",
     )
     starts = checks.session_starts(sessions, len(Y))
     check_session_lengths(starts, lags.max_lag)

@@ -43,6 +43,7 @@ LAGGED_CONSTRAINTS = {
     "input_lags": [Interval(Integral, 0, None, closed="left"), "array-like", dict],
     "output_lags": [Interval(Integral, 0, None, closed="left"), "array-like", dict],
     "include_current_input": ["boolean"],
+    "output": [StrOptions({"level", "difference"})],
     "focus": [StrOptions({"prediction", "simulation"})],
     "horizon_schedule": [StrOptions({"auto"}), "array-like"],
     "initial_conditions": [StrOptions({"measured", "estimated"})],

@@ -18,15 +18,22 @@ class Lags(NamedTuple):
     signal : (n_regressors,) int64, number of the signal
     lag : (n_regressors,) int64, how many rows back
     n_inputs, n_outputs : int, how many signals there are
+    difference : whether the model predicts y(t) - y(t-1); the regressors of the outputs
+        are then the differences y(t-l) - y(t-l-1)
     """
 
     signal: np.ndarray
     lag: np.ndarray
     n_inputs: int
     n_outputs: int
+    difference: bool = False
 
     @property
     def max_lag(self):
+        """Rows that must precede the one to predict."""
+        if self.difference:
+            far = self.lag + (self.signal >= self.n_inputs)
+            return int(far.max(initial=1))
         return int(self.lag.max(initial=0))
 
 
@@ -80,6 +87,7 @@ def make_lags(
     output_lags,
     include_current_input,
     names=None,
+    difference=False,
 ):
     """The regressors for this many inputs and outputs.
 
@@ -104,7 +112,7 @@ def make_lags(
             f"output_lags={output_lags!r} for {n_inputs} inputs."
         )
     signal, lag = np.array(pairs, dtype=np.int64).T.copy()
-    return Lags(signal, lag, n_inputs, n_outputs)
+    return Lags(signal, lag, n_inputs, n_outputs, difference)
 
 
 def union_of_lags(all_lags):
@@ -119,7 +127,12 @@ def union_of_lags(all_lags):
 
 
 def lagged_names(lags, input_names, output_names):
-    """Names of the regressors, such as "u(t)", "u(t-1)", "y(t-1)"."""
+    """Names of the regressors, such as "u(t)", "u(t-1)", "y(t-1)".
+
+    A difference y(t-1) - y(t-2) is "diff(y)(t-1)".
+    """
+    if lags.difference:
+        output_names = [f"diff({name})" for name in output_names]
     names = [*input_names, *output_names]
     return [
         f"{names[signal]}(t-{lag})" if lag else f"{names[signal]}(t)"
@@ -137,6 +150,10 @@ def complete_rows(U, Y, lags, starts):
     finite = np.isfinite(np.concatenate([U, Y], axis=1))
     for signal, lag in zip(lags.signal, lags.lag, strict=True):
         rows = rows[finite[rows - lag, signal]]
+        if lags.difference and signal >= lags.n_inputs:
+            rows = rows[finite[rows - lag - 1, signal]]
+    if lags.difference:
+        rows = rows[finite[rows - 1, lags.n_inputs :].all(axis=1)]
     return rows
 
 
@@ -146,4 +163,11 @@ def build_lag_matrix(U, Y, lags, rows):
     Z = np.empty((len(rows), len(lags.lag)))
     for column, (signal, lag) in enumerate(zip(lags.signal, lags.lag, strict=True)):
         Z[:, column] = signals[signal][rows - lag]
+        if lags.difference and signal >= lags.n_inputs:
+            Z[:, column] -= signals[signal][rows - lag - 1]
     return Z
+
+
+def added_outputs(Y, lags, rows):
+    """What is added to the predictions of a network: the last outputs, or nothing."""
+    return Y[rows - 1] if lags.difference else np.zeros((len(rows), Y.shape[1]))
