@@ -101,6 +101,7 @@ class SparseBayesNARXRegressor(
     {{kappa_variance}}
     {{kappa_weight}}
     {{reweight}}
+    {{noise}}
     {{noise_variance}}
     {{curvature}}
     {{solver}}
@@ -140,6 +141,7 @@ class SparseBayesNARXRegressor(
         The same of the skip connection, if there is one.
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance of the errors that the fit squares, in squared units of y.
+    {{degrees_of_freedom}}
     estimators_ : list of SparseBayesNARXRegressor
         The networks of an ensemble, the best first. Only if ``n_estimators`` > 1; the
         other attributes then describe the first, relevances the whole ensemble.
@@ -222,6 +224,7 @@ class SparseBayesNARXRegressor(
         kappa_variance=1e-6,
         kappa_weight=1e-3,
         reweight=True,
+        noise="gaussian",
         noise_variance="auto",
         curvature="auto",
         solver="lm",
@@ -254,6 +257,7 @@ class SparseBayesNARXRegressor(
         self.kappa_variance = kappa_variance
         self.kappa_weight = kappa_weight
         self.reweight = reweight
+        self.noise = noise
         self.noise_variance = noise_variance
         self.curvature = curvature
         self.solver = solver

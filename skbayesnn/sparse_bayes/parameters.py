@@ -7,7 +7,7 @@ import numpy as np
 
 from .._sklearn import Interval, StrOptions
 from .kernels.activations import ACTIVATIONS
-from .learning.likelihood import Gaussian
+from .learning.likelihood import LIKELIHOODS
 from .learning.prior import GROUPS
 from .learning.problem import Options
 from .learning.weights import SOLVERS
@@ -20,6 +20,7 @@ MODEL_CONSTRAINTS = {
     "kappa_variance": [Interval(Real, 0, None, closed="left")],
     "kappa_weight": [Interval(Real, 0, None, closed="left")],
     "reweight": ["boolean"],
+    "noise": [StrOptions(set(LIKELIHOODS))],
     "noise_variance": [
         StrOptions({"auto"}),
         Interval(Real, 0, None, closed="neither"),
@@ -146,7 +147,7 @@ def learning_options(parameters, n_outputs):
         skip=skip,
         activation=parameters["activation"],
         groups=check_groups(parameters["groups"]),
-        likelihood=Gaussian(noise_variance),
+        likelihood=LIKELIHOODS[parameters["noise"]](noise_variance),
         reg_lambda=strengths,
         kappa_variance=float(parameters["kappa_variance"]),
         kappa_weight=float(parameters["kappa_weight"]),

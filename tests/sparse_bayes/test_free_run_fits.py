@@ -105,6 +105,17 @@ def records():
             y,
             dict(output="difference", normalize=False),
         ),
+        "heavy tails": (u, y, dict(noise="student_t")),
+        "heavy tails, two by two, gaps": (
+            missing(U, 60),
+            missing(Y, 90),
+            dict(noise="student_t", noise_variance=[0.25, 2.5e-5]),
+        ),
+        "heavy tails, lbfgs, diag": (
+            u,
+            y,
+            dict(noise="student_t", solver="lbfgs", max_iter=10, curvature="diag"),
+        ),
         "missing outputs": (u, missing(y, 50, 51, 52, 100), {}),
         "missing first outputs": (u, missing(y, 0, 1, 5), {}),
         "missing inputs": (missing(u, 70, 71), y, {}),

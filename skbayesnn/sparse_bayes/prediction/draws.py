@@ -91,7 +91,9 @@ def _run(network, record, batches, n_samples, rng):
     deviations = posterior.weight_deviations(fitted, n_samples, rng)
     shape = (n_samples, *record.Y.shape)
     linear = _path_is_linear(fitted)
-    noise = None if linear else rng.standard_normal(shape) * fitted.noise_std
+    noise = None
+    if not linear:
+        noise = posterior.unit_noise(fitted, shape, rng) * fitted.noise_std
     drawn, diverged = np.full(shape, np.nan), np.zeros(n_samples, dtype=bool)
     for runs in batches:
         run = laid_out(network, record, runs)
@@ -160,7 +162,7 @@ def _free_run_std(fitted):
 def _add_noise(fitted, drawn, std, rng):
     """Noise that is not fed back; ``std`` is NaN where the mode itself diverged."""
     std = np.where(np.isfinite(std), std, _free_run_std(fitted))
-    noise = rng.standard_normal(drawn.shape)
+    noise = posterior.unit_noise(fitted, drawn.shape, rng)
     noise *= std
     drawn += noise
 
