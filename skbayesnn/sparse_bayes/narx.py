@@ -23,6 +23,7 @@ from .learning.lagged_problem import (
     windows,
     with_ranking,
 )
+from .learning.longer_lags import explained_by_longer_lags
 from .learning.problem import pose
 from .learning.restarts import learn
 from .learning.result import Fit
@@ -33,10 +34,14 @@ from .parameters import (
     learning_options,
     resolve_auto,
 )
+from .prediction import posterior
 from .prediction.ensemble import Ensemble
 from .records.lags import lagged_names, make_lags
 from .records.layout import Record, check_horizons
 from .regressor_texts import TEXTS
+
+# Fraction of the variance of the residuals from which on ``verbose`` speaks of it.
+WORTH_A_WORD = 0.05
 
 
 @shared_parameters(TEXTS)
@@ -133,6 +138,12 @@ class SparseBayesNARXRegressor(
     lag_relevance_ : dict of str to float
         For each lagged regressor, such as ``"y(t-1)"``, the root mean squared
         derivative of the scaled output by it over the training data; 0 if pruned.
+    longer_lags_ : dict of str to float
+        For each signal, which fraction of the residuals' variance a linear fit on its
+        next lags, behind its longest, explains beyond the regressors of the model
+        (adjusted for their number). More than a few per cent say that the lags are
+        too short, or that a dead time lies behind them; NaN where rows are too few to
+        tell. Only for ``focus="prediction"``, and of the first network.
     feature_relevance_ : ndarray of shape (n_regressors,)
         The same numbers, in the order of ``get_lagged_feature_names_out()``.
     {{coefs}}
@@ -333,6 +344,9 @@ class SparseBayesNARXRegressor(
         )
         model = make_lagged_model(fit.networks, weights, record, seen, single_output)
         self._store(fit, model, regressors)
+        if self.focus == "prediction":
+            residuals = outputs - posterior.mean(fit.networks[0].fitted, regressors)
+            self._set_longer_lags(seen, residuals)
         if fit.interrupted:
             raise FitInterrupted
         return self
@@ -368,6 +382,15 @@ class SparseBayesNARXRegressor(
         relevance = attributes["feature_relevance_"].tolist()
         attributes["lag_relevance_"] = dict(zip(names, relevance, strict=True))
         set_attributes(self, attributes)
+
+    def _set_longer_lags(self, record, residuals):
+        """Tell whether the lags are long enough."""
+        names = [*input_names(self), *output_names(record.lags.n_outputs)]
+        explained = explained_by_longer_lags(record, residuals)
+        self.longer_lags_ = dict(zip(names, explained, strict=True))
+        for name, fraction in self.longer_lags_.items() if self.verbose else ():
+            if fraction >= WORTH_A_WORD:
+                print(f"longer lags of {name} explain {fraction:.0%} of the residuals")
 
     def _members(self, fit, model, regressors):
         """Each network of the ensemble as an estimator of its own."""
