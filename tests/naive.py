@@ -289,6 +289,8 @@ class FreeRun(NamedTuple):
     feedback : list of (position, output, lag, slope, offset); from row ``origin[t]`` on
         the regressor is offset + slope * output, before it is the measured one
     given : rows whose outputs are initial conditions
+    before, drift : for a network of differences: the outputs that were measured one
+        row earlier, and a constant that is added in each row
     """
 
     feedback: list
@@ -296,13 +298,22 @@ class FreeRun(NamedTuple):
     origin: np.ndarray
     given: np.ndarray
     limit: float
+    before: np.ndarray | None = None
+    drift: np.ndarray | None = None
+
+    def output(self, path, t, row):
+        """Outputs of a row of the run of row t, or those measured before it."""
+        return path[row] if row >= self.origin[t] else self.before[self.origin[t]]
 
 
 def regressors_of_run(run, path, t):
     x = run.X[t].astype(path.dtype)
     for position, output, lag, slope_, offset in run.feedback:
         if t - lag >= run.origin[t]:
-            x[position] = offset + slope_ * path[t - lag, output]
+            value = path[t - lag, output]
+            if run.drift is not None:
+                value = value - run.output(path, t, t - lag - 1)[output]
+            x[position] = offset + slope_ * value
     return x
 
 
@@ -317,6 +328,8 @@ def run_path(layers, activation, run, initial):
         if not (np.abs(out) <= run.limit).all():
             return path, t
         path[t] = out
+        if run.drift is not None:
+            path[t] += run.output(path, t, t - 1) + run.drift
     return path, -1
 
 
@@ -353,6 +366,10 @@ def path_recursion(layers, activation, run, initial, unknown):
             if t - lag >= run.origin[t]:
                 gain = by_inputs[:, position] * slope_
                 S[t] += np.outer(gain, S[t - lag, output])
+                if run.drift is not None and t - lag > run.origin[t]:
+                    S[t] -= np.outer(gain, S[t - lag - 1, output])
+        if run.drift is not None and t > run.origin[t]:
+            S[t] += S[t - 1]
     return S
 
 

@@ -39,6 +39,10 @@ ESTIMATORS = [
     SparseBayesNARXRegressor(
         3, 2, focus="simulation", n_estimators=2, reg_lambda=0.0, max_cycles=5
     ),
+    SparseBayesNARXRegressor(
+        2, 2, output="difference", noise="student_t", reg_lambda=0.0, max_cycles=20
+    ),
+    SparseBayesMLPRegressor(noise="student_t", max_cycles=20),
     SparseBayesNARXRegressorCV(
         (1, 2), (0.0, 1.0), cv=2, n_estimators=2, hidden_layer_sizes=2, max_cycles=3
     ),

@@ -35,9 +35,13 @@ def network_attributes(learned, X):
     squared = fitted.noise_std if fitted.free_run_std is None else fitted.free_run_std
     noise_variance = (squared * fitted.scaling.y_scale) ** 2
     single = len(noise_variance) == 1
+    of_noise = {}
+    if np.isfinite(fitted.degrees_of_freedom):
+        of_noise = {"degrees_of_freedom_": fitted.degrees_of_freedom}
     return {
         **_layer_attributes(fitted.network, learned.start.prior),
         "noise_variance_": float(noise_variance[0]) if single else noise_variance,
+        **of_noise,
         "posterior_covariance_": fitted.covariance,
         "log_marginal_likelihood_": learned.log_marginal_likelihood,
         "feature_relevance_": sensitivity(fitted, X),

@@ -23,6 +23,8 @@ class FittedNetwork(NamedTuple):
     free_run_std : ndarray of shape (n_outputs,) or None
         Standard deviation of the errors of a free run, where the network was fitted to
         them. None where they come from feeding back the errors of each step.
+    degrees_of_freedom : float
+        Of the distribution of these errors, Student's t; infinite for a Gaussian one.
     """
 
     network: Network
@@ -30,3 +32,4 @@ class FittedNetwork(NamedTuple):
     covariance: np.ndarray
     noise_std: np.ndarray
     free_run_std: np.ndarray | None = None
+    degrees_of_freedom: float = np.inf

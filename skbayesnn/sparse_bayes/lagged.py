@@ -188,7 +188,8 @@ class LaggedPredictorMixin(SavedStateMixin):
             window holds a missing value is NaN; in free run every row after a missing
             input is. From the row on in which a free run
             diverges (more than 100 standard deviations of the training record off, or
-            not finite), it is NaN.
+            not finite), it is NaN. With ``output="difference"`` that is asked of its
+            steps.
         y_std : ndarray shaped like y_pred
             Only if ``return_std=True``.
         state_after : SimulationState

@@ -51,6 +51,7 @@ class SparseBayesMLPRegressor(
     {{kappa_variance}}
     {{kappa_weight}}
     {{reweight}}
+    {{noise}}
     {{noise_variance}}
     {{curvature}}
     {{solver}}
@@ -69,6 +70,7 @@ class SparseBayesMLPRegressor(
     {{coefs}}
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Noise variance in squared units of y.
+    {{degrees_of_freedom}}
     {{posterior}}
     feature_relevance_ : ndarray of shape (n_features_in_,)
         Root mean squared derivative of the scaled output by each scaled input over the
@@ -124,6 +126,7 @@ class SparseBayesMLPRegressor(
         kappa_variance=1e-6,
         kappa_weight=1e-3,
         reweight=True,
+        noise="gaussian",
         noise_variance="auto",
         curvature="auto",
         solver="lm",
@@ -144,6 +147,7 @@ class SparseBayesMLPRegressor(
         self.kappa_variance = kappa_variance
         self.kappa_weight = kappa_weight
         self.reweight = reweight
+        self.noise = noise
         self.noise_variance = noise_variance
         self.curvature = curvature
         self.solver = solver

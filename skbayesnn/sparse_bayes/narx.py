@@ -23,6 +23,7 @@ from .learning.lagged_problem import (
     windows,
     with_ranking,
 )
+from .learning.longer_lags import explained_by_longer_lags
 from .learning.problem import pose
 from .learning.restarts import learn
 from .learning.result import Fit
@@ -33,10 +34,14 @@ from .parameters import (
     learning_options,
     resolve_auto,
 )
+from .prediction import posterior
 from .prediction.ensemble import Ensemble
 from .records.lags import lagged_names, make_lags
 from .records.layout import Record, check_horizons
 from .regressor_texts import TEXTS
+
+# Fraction of the variance of the residuals from which on ``verbose`` speaks of it.
+WORTH_A_WORD = 0.05
 
 
 @shared_parameters(TEXTS)
@@ -55,11 +60,20 @@ class SparseBayesNARXRegressor(
 
     Parameters
     ----------
-    input_lags : int or list of int, default=2
-        Lags of the inputs: 1 to n for a number n, or an explicit list.
-    output_lags : int or list of int, default=2
-        Lags of the outputs, likewise.
+    input_lags : int, array-like of int or dict, default=2
+        Lags of the inputs: 1 to n for a number n, or an explicit list. A dict gives
+        every input lags of its own by name, such as ``{"valve": [3, 4], "pump": 2}``;
+        names are ``feature_names_in_``, or x0, x1, ... A list in a dict is complete:
+        0 stands for the current value, whatever ``include_current_input`` says, and
+        ``[]`` leaves the input out.
+    output_lags : int, array-like of int or dict, default=2
+        Lags of the outputs, likewise; their names are y, or y0, y1, ... for several.
     {{include_current_input}}
+    output : {"level", "difference"}, default="level"
+        What the network predicts: y(t), or y(t) - y(t-1), which is summed up. Choose
+        "difference" for an integrating system, such as a position that follows a force
+        or a level that follows a flow, sampled so fast that y(t-1) is almost y(t); see
+        the notes.
     focus : {"prediction", "simulation"}, default="prediction"
         Errors that the fit squares: those one step ahead, or those of a free run, in
         which the network is fed its own outputs, by exact sensitivities through the
@@ -92,6 +106,7 @@ class SparseBayesNARXRegressor(
     {{kappa_variance}}
     {{kappa_weight}}
     {{reweight}}
+    {{noise}}
     {{noise_variance}}
     {{curvature}}
     {{solver}}
@@ -123,6 +138,12 @@ class SparseBayesNARXRegressor(
     lag_relevance_ : dict of str to float
         For each lagged regressor, such as ``"y(t-1)"``, the root mean squared
         derivative of the scaled output by it over the training data; 0 if pruned.
+    longer_lags_ : dict of str to float
+        For each signal, which fraction of the residuals' variance a linear fit on its
+        next lags, behind its longest, explains beyond the regressors of the model
+        (adjusted for their number). More than a few per cent say that the lags are
+        too short, or that a dead time lies behind them; NaN where rows are too few to
+        tell. Only for ``focus="prediction"``, and of the first network.
     feature_relevance_ : ndarray of shape (n_regressors,)
         The same numbers, in the order of ``get_lagged_feature_names_out()``.
     {{coefs}}
@@ -131,6 +152,7 @@ class SparseBayesNARXRegressor(
         The same of the skip connection, if there is one.
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance of the errors that the fit squares, in squared units of y.
+    {{degrees_of_freedom}}
     estimators_ : list of SparseBayesNARXRegressor
         The networks of an ensemble, the best first. Only if ``n_estimators`` > 1; the
         other attributes then describe the first, relevances the whole ensemble.
@@ -152,6 +174,23 @@ class SparseBayesNARXRegressor(
 
     Notes
     -----
+    With ``output="difference"`` the model is
+
+    .. math:: y(t) = y(t-1) + \mathrm{Net}(u(t), u(t-1), \ldots, \Delta y(t-1), \ldots)
+       + \xi(t), \quad \Delta y(t) = y(t) - y(t-1).
+
+    ``output_lags`` are those of the differences, named "diff(y)(t-1)", so that
+    ``max_lag_`` is one more. Regressors and target have their own scales. That is why
+    this is more than a skip weight of 1 from y(t-1): where the steps of a record are a
+    thousandth of its range, a network in units of the range needs weights of a
+    thousand, which cancel each other, to tell one step from the next, and the prior
+    shrinks them. Here the prior shrinks the network, and what is left without it is
+    an integrator. The level itself is no regressor: a record that starts elsewhere is
+    simulated the same, however far from the training record it goes; a system with a
+    restoring force is better described by "level".
+    Errors, noise, bands and draws are those of y in both cases; what is compared with
+    100 standard deviations to find a divergence are the steps.
+
     Rows are equally spaced in time. Cross-validation must keep them in order:
     ``TimeSeriesSplit``, or group-wise splits with the groups as ``sessions``.
 
@@ -181,6 +220,7 @@ class SparseBayesNARXRegressor(
         output_lags=2,
         *,
         include_current_input=True,
+        output="level",
         focus="prediction",
         hidden_layer_sizes=(10,),
         reg_lambda="auto",
@@ -195,6 +235,7 @@ class SparseBayesNARXRegressor(
         kappa_variance=1e-6,
         kappa_weight=1e-3,
         reweight=True,
+        noise="gaussian",
         noise_variance="auto",
         curvature="auto",
         solver="lm",
@@ -212,6 +253,7 @@ class SparseBayesNARXRegressor(
         self.input_lags = input_lags
         self.output_lags = output_lags
         self.include_current_input = include_current_input
+        self.output = output
         self.focus = focus
         self.hidden_layer_sizes = hidden_layer_sizes
         self.reg_lambda = reg_lambda
@@ -226,6 +268,7 @@ class SparseBayesNARXRegressor(
         self.kappa_variance = kappa_variance
         self.kappa_weight = kappa_weight
         self.reweight = reweight
+        self.noise = noise
         self.noise_variance = noise_variance
         self.curvature = curvature
         self.solver = solver
@@ -271,7 +314,8 @@ class SparseBayesNARXRegressor(
         """
         parameters = resolve_auto(self)
         U, Y, single_output = check_training_record(self, X, y)
-        record = _make_record(parameters, U, Y, sessions)
+        names = input_names(self), output_names(Y.shape[1])
+        record = _make_record(parameters, U, Y, sessions, names)
         selection = parameters["selection"]
         seen = part_to_fit(record, selection, self.validation_fraction)
         regressors, outputs = windows(seen)
@@ -300,6 +344,9 @@ class SparseBayesNARXRegressor(
         )
         model = make_lagged_model(fit.networks, weights, record, seen, single_output)
         self._store(fit, model, regressors)
+        if self.focus == "prediction":
+            residuals = outputs - posterior.mean(fit.networks[0].fitted, regressors)
+            self._set_longer_lags(seen, residuals)
         if fit.interrupted:
             raise FitInterrupted
         return self
@@ -311,8 +358,8 @@ class SparseBayesNARXRegressor(
         if not all(map(np.array_equal, lags, self._lagged.ensemble.members[0].lags)):
             raise ValueError(
                 "warm_start=True resumes from the network of the previous fit. Keep "
-                "input_lags, output_lags, include_current_input and the numbers of "
-                "inputs and outputs, or set warm_start=False."
+                "input_lags, output_lags, include_current_input, output and the "
+                "numbers of inputs and outputs, or set warm_start=False."
             )
         return self._learned.start
 
@@ -335,6 +382,15 @@ class SparseBayesNARXRegressor(
         relevance = attributes["feature_relevance_"].tolist()
         attributes["lag_relevance_"] = dict(zip(names, relevance, strict=True))
         set_attributes(self, attributes)
+
+    def _set_longer_lags(self, record, residuals):
+        """Tell whether the lags are long enough."""
+        names = [*input_names(self), *output_names(record.lags.n_outputs)]
+        explained = explained_by_longer_lags(record, residuals)
+        self.longer_lags_ = dict(zip(names, explained, strict=True))
+        for name, fraction in self.longer_lags_.items() if self.verbose else ():
+            if fraction >= WORTH_A_WORD:
+                print(f"longer lags of {name} explain {fraction:.0%} of the residuals")
 
     def _members(self, fit, model, regressors):
         """Each network of the ensemble as an estimator of its own."""
@@ -375,7 +431,7 @@ class SparseBayesNARXRegressor(
         return np.array(names, dtype=object)
 
 
-def _make_record(parameters, U, Y, sessions):
+def _make_record(parameters, U, Y, sessions, names):
     """The training record with its lags; refused if a session is too short for them."""
     sessions = checks.check_sessions(sessions, len(Y))
     lags = make_lags(
@@ -384,6 +440,8 @@ def _make_record(parameters, U, Y, sessions):
         parameters["input_lags"],
         parameters["output_lags"],
         parameters["include_current_input"],
+        names,
+        parameters["output"] == "difference",
     )
     starts = checks.session_starts(sessions, len(Y))
     check_session_lengths(starts, lags.max_lag)

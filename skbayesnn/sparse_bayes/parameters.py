@@ -7,7 +7,7 @@ import numpy as np
 
 from .._sklearn import Interval, StrOptions
 from .kernels.activations import ACTIVATIONS
-from .learning.likelihood import Gaussian
+from .learning.likelihood import LIKELIHOODS
 from .learning.prior import GROUPS
 from .learning.problem import Options
 from .learning.weights import SOLVERS
@@ -20,6 +20,7 @@ MODEL_CONSTRAINTS = {
     "kappa_variance": [Interval(Real, 0, None, closed="left")],
     "kappa_weight": [Interval(Real, 0, None, closed="left")],
     "reweight": ["boolean"],
+    "noise": [StrOptions(set(LIKELIHOODS))],
     "noise_variance": [
         StrOptions({"auto"}),
         Interval(Real, 0, None, closed="neither"),
@@ -40,9 +41,10 @@ MODEL_CONSTRAINTS = {
 
 LAGGED_CONSTRAINTS = {
     **MODEL_CONSTRAINTS,
-    "input_lags": [Interval(Integral, 0, None, closed="left"), list],
-    "output_lags": [Interval(Integral, 0, None, closed="left"), list],
+    "input_lags": [Interval(Integral, 0, None, closed="left"), "array-like", dict],
+    "output_lags": [Interval(Integral, 0, None, closed="left"), "array-like", dict],
     "include_current_input": ["boolean"],
+    "output": [StrOptions({"level", "difference"})],
     "focus": [StrOptions({"prediction", "simulation"})],
     "horizon_schedule": [StrOptions({"auto"}), "array-like"],
     "initial_conditions": [StrOptions({"measured", "estimated"})],
@@ -145,7 +147,7 @@ def learning_options(parameters, n_outputs):
         skip=skip,
         activation=parameters["activation"],
         groups=check_groups(parameters["groups"]),
-        likelihood=Gaussian(noise_variance),
+        likelihood=LIKELIHOODS[parameters["noise"]](noise_variance),
         reg_lambda=strengths,
         kappa_variance=float(parameters["kappa_variance"]),
         kappa_weight=float(parameters["kappa_weight"]),

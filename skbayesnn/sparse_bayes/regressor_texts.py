@@ -3,7 +3,8 @@
 PARAMETERS = {
     "include_current_input": """
         include_current_input : bool, default=True
-            Whether u(t) is a regressor of y(t).
+            Whether u(t) is a regressor of y(t). An explicit list in a dict
+            ``input_lags`` says so itself, by a 0.
         """,
     "horizon_schedule": """
         horizon_schedule : "auto" or array-like of int, default="auto"
@@ -65,11 +66,19 @@ PARAMETERS = {
             :math:`2 \lambda \sum_g \|W_g\|_2` beside
             :math:`\|y - \hat y\|^2 / \sigma^2`.
         """,
+    "noise": """
+        noise : {"gaussian", "student_t"}, default="gaussian"
+            Distribution of the errors. "student_t" has heavy tails, whose degrees of
+            freedom are learned (between 2.5 and 200): gross errors, such as those of
+            a sensor that sticks, then count little. Standard deviations are those of
+            the t distribution, which is why it has more than 2 degrees of freedom.
+        """,
     "noise_variance": r"""
         noise_variance : "auto", float or array-like of shape (n_outputs,), \
                 default="auto"
             Variance of the observation noise, in squared units of y. "auto" learns it
-            with the prior variances.
+            with the prior variances. With ``noise="student_t"`` a given one is the
+            square of the scale of that distribution, which is less than its variance.
         """,
     "curvature": """
         curvature : {"auto", "full", "diag"}, default="auto"
@@ -128,6 +137,11 @@ ATTRIBUTES = {
             True where a weight was kept.
         prior_variance_ : list of ndarray, shapes as ``coefs_``
             Learned prior variance of each weight, zero where pruned.
+        """,
+    "degrees_of_freedom": """
+        degrees_of_freedom_ : float
+            Learned degrees of freedom of the errors, the fewer the heavier their
+            tails. Only with ``noise="student_t"``.
         """,
     "posterior": """
         posterior_covariance_ : ndarray of shape (n_kept, n_kept) or (n_kept,)

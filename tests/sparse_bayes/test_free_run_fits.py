@@ -75,6 +75,9 @@ def test_refit_without_skip_connection_forgets_it():
     assert not [name for name in vars(model) if name.startswith("skip_coef")]
 
 
+OF_OUTPUTS = dict(output_lags={"y0": 1, "y1": np.array([2, 4])})
+
+
 def records():
     u, y, _ = output_error(150)
     U, Y = two_by_two()
@@ -89,6 +92,30 @@ def records():
         "inputs further back": (u, y, dict(input_lags=[0, 6], output_lags=1)),
         "sessions": (u, y, dict(sessions=half)),
         "sessions with an id twice": (u, y, dict(sessions=three)),
+        "lags by signal": (U, Y, dict(input_lags={"x0": [3], "x1": 1}, **OF_OUTPUTS)),
+        "differences": (u, y, dict(output="difference")),
+        "differences, sessions": (u, y, dict(output="difference", sessions=half)),
+        "differences, two by two, gaps": (
+            missing(U, 60),
+            missing(Y, 90),
+            dict(output="difference", output_lags=[1, 3]),
+        ),
+        "differences, not normalized": (
+            u,
+            y,
+            dict(output="difference", normalize=False),
+        ),
+        "heavy tails": (u, y, dict(noise="student_t")),
+        "heavy tails, two by two, gaps": (
+            missing(U, 60),
+            missing(Y, 90),
+            dict(noise="student_t", noise_variance=[0.25, 2.5e-5]),
+        ),
+        "heavy tails, lbfgs, diag": (
+            u,
+            y,
+            dict(noise="student_t", solver="lbfgs", max_iter=10, curvature="diag"),
+        ),
         "missing outputs": (u, missing(y, 50, 51, 52, 100), {}),
         "missing first outputs": (u, missing(y, 0, 1, 5), {}),
         "missing inputs": (missing(u, 70, 71), y, {}),
@@ -135,6 +162,9 @@ def naive_stretches(model, U, Y, sessions):
     sessions = np.zeros(len(Y)) if sessions is None else sessions
     lags = lags_of(model)
     regressors = list(zip(lags.signal.tolist(), lags.lag.tolist(), strict=True))
+    if lags.difference:
+        # a difference reaches one row further back
+        regressors.append((U.shape[1], lags.max_lag))
     # not only equal ids: one session is a run of them
     run = np.cumsum(np.r_[False, sessions[1:] != sessions[:-1]])
     return naive.stretches(U, Y, regressors, run)[0]

@@ -567,3 +567,71 @@ def test_nothing_to_score(fitted):
     u, y = nonlinear_system(30)
     with pytest.raises(ValueError, match="no row to score"):
         fitted.score(u[:3], y[:3])
+
+
+def dead_times(n_samples=300, seed=0):
+    """The valve acts after three rows, the pump at once; the third input does not."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+    u, y = rng.normal(size=(n_samples, 3)), np.zeros(n_samples)
+    for t in range(3, n_samples):
+        y[t] = 0.5 * y[t - 1] + u[t - 3, 0] + np.tanh(u[t, 1])
+        y[t] += NOISE * rng.normal()
+    return pd.DataFrame(u, columns=["valve", "pump", "idle"]), y
+
+
+BY_NAME = {"valve": np.array([3]), "pump": 1, "idle": []}
+
+
+@pytest.fixture(scope="module")
+def by_name():
+    model = SparseBayesNARXRegressor(BY_NAME, {"y": (1,)}, random_state=0)
+    return model.fit(*dead_times())
+
+
+def test_lags_by_name_reach_every_prediction(by_name):
+    names = ["valve(t-3)", "pump(t)", "pump(t-1)", "y(t-1)"]
+    assert list(by_name.lag_relevance_) == names
+    assert by_name.max_lag_ == 3
+    u, y = dead_times(200, seed=1)
+    one_step = by_name.predict(u, y)
+    assert np.sqrt(np.mean((one_step - y)[3:] ** 2)) < 1.5 * NOISE
+    free = by_name.predict(u, y_init=y[:3])
+    assert np.sqrt(np.mean((free - y)[3:] ** 2)) < 2.0 * NOISE
+    stream = by_name.stream(u[:3], y[:3])
+    assert_allclose(stream.run(u[3:]), free[3:], rtol=1e-9, atol=1e-12)
+    head, state = by_name.predict(u[:50], y_init=y[:3], return_state=True)
+    tail = by_name.predict(u[50:], state=state)
+    assert_allclose(np.concatenate([head, tail]), free, rtol=1e-9, atol=1e-12)
+    # the idle input is not looked at: it may be missing
+    unknown = u.assign(idle=np.nan)
+    assert_array_equal(by_name.predict(unknown, y), one_step)
+    drawn = by_name.sample_y(u, y_init=y[:3], n_samples=300)
+    _, std = by_name.predict(u, y_init=y[:3], return_std=True)
+    assert_allclose(drawn.std(axis=1)[10:].mean(), std[10:].mean(), rtol=0.1)
+
+
+def test_lags_by_name_are_a_parameter_like_others(by_name):
+    copied = clone(by_name)
+    assert copied.input_lags.keys() == BY_NAME.keys()
+    copied.set_params(warm_start=True).fit(*dead_times())
+    assert_allclose(copied.coefs_[0], by_name.coefs_[0])
+    copied.set_params(input_lags=BY_NAME | {"idle": 1})
+    with pytest.raises(ValueError, match="Keep input_lags"):
+        copied.fit(*dead_times())
+    restored = pickle.loads(pickle.dumps(by_name))
+    u, y = dead_times(50, seed=1)
+    assert_array_equal(
+        restored.predict(u, y_init=y[:3]), by_name.predict(u, y_init=y[:3])
+    )
+
+
+def test_lags_by_name_need_the_names_of_this_record():
+    u, y = dead_times(50)
+    model = SparseBayesNARXRegressor(BY_NAME)
+    with pytest.raises(ValueError, match="not there: 'valve', 'pump', 'idle'.*'x0'"):
+        model.fit(u.to_numpy(), y)
+    Y = np.column_stack([y, y])
+    model = SparseBayesNARXRegressor(1, {"y": 1})
+    with pytest.raises(ValueError, match="not there: 'y'.*'y0', 'y1'"):
+        model.fit(u, Y)

@@ -27,12 +27,13 @@ from .one_row import forward_row
 # head of `layout`; LENGTH: of a history; NOW: where the newest row starts in each
 N_NETWORKS, N_INPUTS, N_OUTPUTS, LENGTH, NOW = range(5)
 HEAD = 5
-# One record per network. SIZES and BACK are places in `layout`: of the layers' widths,
-# and behind them of the distances in the history from the newest row back to each
-# regressor. The others are places in `memory`, of blocks that follow one another.
-ACTIVATION, SKIP, DIVERGED, SIZES, BACK = range(5)
-WEIGHT, THETA, X_SCALING, Y_SCALING, HISTORY, UNITS, SCRATCH = range(5, 12)
-RECORD = 12
+# One record per network. SIZES, BACK and FAR are places in `layout`: of the layers'
+# widths, and behind them of the distances in the history from the newest row back to
+# each regressor, and to the value that is taken off it, 0 if there is none. The others
+# are places in `memory`, of blocks that follow one another.
+ACTIVATION, SKIP, DIFFERENCE, DIVERGED, SIZES, BACK, FAR = range(7)
+WEIGHT, THETA, X_SCALING, Y_SCALING, HISTORY, UNITS, SCRATCH = range(7, 14)
+RECORD = 14
 # Of sums of weights that should be one half; as in the median of whole records.
 ROUNDING = 1e-9
 
@@ -44,6 +45,7 @@ class Member(NamedTuple):
     signal, lag : (n_regressors,) int64; signals count inputs first, then outputs
     x_offset, x_scale : (n_regressors,)
     y_offset, y_scale : (n_outputs,)
+    difference : whether the network predicts differences, from those of past outputs
     """
 
     layers: Layers
@@ -53,6 +55,7 @@ class Member(NamedTuple):
     x_scale: np.ndarray
     y_offset: np.ndarray
     y_scale: np.ndarray
+    difference: bool = False
 
 
 def pack(members, weights, n_inputs, n_outputs, n_rows, limit):
@@ -79,10 +82,13 @@ def pack(members, weights, n_inputs, n_outputs, n_rows, limit):
         places = place + np.cumsum([0, *(len(block) for block in blocks)])
         sizes_place, tail_place = tail_place, tail_place + len(sizes)
         back = width * member.lag - member.signal
-        back_place, tail_place = tail_place, tail_place + len(back)
-        records += [activation, skip, 0, sizes_place, back_place]
+        far = np.where(member.difference & (member.signal >= n_inputs), back + width, 0)
+        back_place, far_place = tail_place, tail_place + len(back)
+        tail_place = far_place + len(far)
+        records += [activation, skip, member.difference, 0]
+        records += [sizes_place, back_place, far_place]
         records += places[:-1].tolist()
-        tail += [*sizes, *back]
+        tail += [*sizes, *back, *far]
         memory += blocks
         place = places[-1]
     head = [len(members), n_inputs, n_outputs, length, length - width]
@@ -102,20 +108,27 @@ def diverged(layout):
     return layout[HEAD + DIVERGED :: RECORD][: layout[N_NETWORKS]]
 
 
+@kernel(inline="always")
+def _place(layout, now, back):
+    """Place in a ring buffer, some numbers before that of the newest row."""
+    place = now - back
+    return place + layout[LENGTH] if place < 0 else place
+
+
 @kernel
 def _gather(memory, layout, at, now):
     """Scaled regressors of the newest row; False if one of them is missing."""
-    length = layout[LENGTH]
     back = layout[at + BACK]
+    far = layout[at + FAR]
     history = layout[at + HISTORY]
     units = layout[at + UNITS]
     n_regressors = layout[layout[at + SIZES]]
     offset = layout[at + X_SCALING]
     scale = offset + n_regressors
     for i in range(n_regressors):
-        place = now - layout[back + i]
-        place = place + length if place < 0 else place
-        value = memory[history + place]
+        value = memory[history + _place(layout, now, layout[back + i])]
+        if layout[far + i] != 0:
+            value -= memory[history + _place(layout, now, layout[far + i])]
         if not np.isfinite(value):
             return False
         memory[units + i] = (value - memory[offset + i]) / memory[scale + i]
@@ -143,6 +156,7 @@ def _emit(memory, layout, at, now):
     n_outputs = layout[N_OUTPUTS]
     limit = memory[n_inputs + n_outputs]
     scaled = layout[at + SCRATCH] - n_outputs
+    last = layout[at + HISTORY] + _place(layout, now, n_inputs + n_outputs) + n_inputs
     for o in range(n_outputs):
         # a NaN fails this comparison, too
         if not abs(memory[scaled + o]) <= limit:
@@ -151,8 +165,10 @@ def _emit(memory, layout, at, now):
     offset = layout[at + Y_SCALING]
     scale = offset + n_outputs
     for o in range(n_outputs):
-        value = memory[scaled + o] * memory[scale + o]
-        memory[row + o] = value + memory[offset + o]
+        value = memory[scaled + o] * memory[scale + o] + memory[offset + o]
+        if layout[at + DIFFERENCE]:
+            value += memory[last + o]
+        memory[row + o] = value
     return True
 
 

@@ -7,6 +7,13 @@ is measured and stands in ``X``.
 
 A row with a missing regressor (NaN) becomes NaN, and the run continues. From the first
 row on whose outputs leave the plausible range, a run has diverged: the rest is NaN.
+
+A network may also predict differences, :math:`y_t = y_{t-1} + d + f(z_t)` with a
+constant d, from regressors that are differences :math:`y_{t-l} - y_{t-l-1}`. A path
+holds the outputs themselves all the same, and so do all derivatives: the derivative by
+a difference counts for two past outputs, that by the last output is 1. What leaves the
+plausible range is then the difference: how far an integrating system goes is its own
+affair.
 """
 
 from typing import NamedTuple
@@ -21,13 +28,29 @@ from .one_row import backward_row, forward_row, row_memory
 COLUMNS = 64
 
 
+class Terms(NamedTuple):
+    """The past outputs on which a row depends, one a position.
+
+    output, lag : (n_terms,) int64
+    """
+
+    output: np.ndarray
+    lag: np.ndarray
+
+
 class Feedback(NamedTuple):
     """Which regressors are past outputs, and how an output becomes a regressor.
 
     position : (n_fed,) int64, place among the regressors
     output, lag : (n_fed,) int64
-    slope, offset : (n_fed,); regressor = offset + slope * scaled output
-    limit : magnitude of a scaled output beyond which the run has diverged
+    slope, offset : (n_fed,); regressor = offset + slope * scaled output, or the
+        difference of two
+    limit : magnitude of what the network says beyond which the run has diverged
+    terms : Terms
+    near, far : (n_fed,) int64, terms of which the regressor is the difference; ``far``
+        is -1 where it is an output itself
+    last : (n_outputs,) int64, term to which the network adds, -1 if to none
+    drift : (n_outputs,), constant that is added there
     """
 
     position: np.ndarray
@@ -36,6 +59,36 @@ class Feedback(NamedTuple):
     slope: np.ndarray
     offset: np.ndarray
     limit: float
+    terms: Terms
+    near: np.ndarray
+    far: np.ndarray
+    last: np.ndarray
+    drift: np.ndarray
+
+
+def make_feedback(position, output, lag, slope, offset, limit, drift=None):
+    """`Feedback` of a network that predicts outputs; or differences, with ``drift``."""
+    maps = position, output, lag, slope, offset, limit
+    n_fed = len(lag)
+    if drift is None:
+        near, far = np.arange(n_fed), np.full(n_fed, -1)
+        n_outputs = int(output.max(initial=-1)) + 1
+        return Feedback(
+            *maps, Terms(output, lag), near, far, np.full(n_outputs, -1), np.zeros(0)
+        )
+    every = np.arange(len(drift))
+    pairs = np.concatenate(
+        [
+            np.column_stack([output, lag]),
+            np.column_stack([output, lag + 1]),
+            np.column_stack([every, np.ones_like(every)]),
+        ]
+    ).astype(np.int64)
+    terms, place = np.unique(pairs, axis=0, return_inverse=True)
+    place = place.ravel()
+    near, far, last = np.split(place, [n_fed, 2 * n_fed])
+    terms = Terms(*terms.T.copy())
+    return Feedback(*maps, terms, *map(np.ascontiguousarray, (near, far, last)), drift)
 
 
 class FreeRun(NamedTuple):
@@ -45,16 +98,25 @@ class FreeRun(NamedTuple):
     X : (n_rows, n_features), scaled regressors; measured, NaN where missing
     origin : (n_rows,) int64, first row of the run of each row
     given : (n_rows,) bool, rows whose outputs are initial conditions
+    before : (n_rows, n_outputs), scaled outputs that were measured one row earlier;
+        empty for a network that does not predict differences
     """
 
     feedback: Feedback
     X: np.ndarray
     origin: np.ndarray
     given: np.ndarray
+    before: np.ndarray = np.zeros((0, 0))
 
 
 @kernel(inline="always")
-def load_row(feedback, X, origin, row, path, a):
+def output_at(before, origin, row, path, o):
+    """An output of a row of a run, or of the measured row before it."""
+    return path[row, o] if row >= origin else before[origin, o]
+
+
+@kernel(inline="always")
+def load_row(feedback, before, X, origin, row, path, a):
     """Regressors of a row, measured or fed back; False if one is missing.
 
     ``origin`` is that of the row. Kernels unpack a `FreeRun` before their loop over
@@ -67,8 +129,12 @@ def load_row(feedback, X, origin, row, path, a):
         past = row - feedback.lag[f]
         if past >= origin:
             value = path[past, feedback.output[f]]
+            if feedback.far[f] >= 0:
+                value -= output_at(before, origin, past - 1, path, feedback.output[f])
             a[feedback.position[f]] = feedback.offset[f] + feedback.slope[f] * value
     missing = False
+    for o in range(len(feedback.drift)):
+        missing |= np.isnan(output_at(before, origin, row - 1, path, o))
     for i in range(X.shape[1]):
         # no early return: the loop is vectorised without
         missing |= np.isnan(a[i])
@@ -76,7 +142,15 @@ def load_row(feedback, X, origin, row, path, a):
 
 
 @kernel(inline="always")
-def _emit(feedback, a, row, path):
+def summed_up(feedback, before, origin, row, path, o, value):
+    """An output of a row, from what the network says of it."""
+    if len(feedback.drift) > 0:
+        value += feedback.drift[o] + output_at(before, origin, row - 1, path, o)
+    return value
+
+
+@kernel(inline="always")
+def _emit(feedback, before, a, origin, row, path):
     """Write the outputs of a row; False if they left the plausible range."""
     first = len(a) - path.shape[1]
     for o in range(path.shape[1]):
@@ -84,7 +158,8 @@ def _emit(feedback, a, row, path):
         if not abs(a[first + o]) <= feedback.limit:
             return False
     for o in range(path.shape[1]):
-        path[row, o] = a[first + o]
+        value = a[first + o]
+        path[row, o] = summed_up(feedback, before, origin, row, path, o, value)
     return True
 
 
@@ -96,7 +171,7 @@ def run_path(layers, run, path):
     diverged : (n_rows,) bool
     """
     diverged = np.zeros(len(path), dtype=bool)
-    gains = np.zeros((0, path.shape[1], len(run.feedback.lag)))
+    gains = np.zeros((0, path.shape[1], len(run.feedback.near)))
     arguments = NO_PLACES, _NOTHING_UNKNOWN, path, diverged, _NO_DERIVATIVES, gains
     _run_rows(layers, run, *arguments, (0, len(path)), row_memory(layers))
     return diverged
@@ -123,10 +198,10 @@ def _add_past(s, gain, past, S, start, stop):
 @kernel(inline="always")
 def _past_rows(run, row, here, n_outputs, past):
     """Places of the rows that are fed back, -1 before the run; True if none is."""
-    feedback, complete = run.feedback, True
+    terms, complete = run.feedback.terms, True
     for f in range(len(past)):
-        past[f] = here - feedback.lag[f] * n_outputs + feedback.output[f]
-        if row - feedback.lag[f] < run.origin[row]:
+        past[f] = here - terms.lag[f] * n_outputs + terms.output[f]
+        if row - terms.lag[f] < run.origin[row]:
             past[f] = -1
             complete = False
     return complete
@@ -166,7 +241,7 @@ def _feed_back(run, gains, S, start, past, copies):
 def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop):
     r"""Fill rows ``start`` to ``stop`` of the path and of its sensitivities, in place.
 
-    With :math:`g_f` the derivative of the network by a fed-back output, the exact
+    With :math:`g_f` the derivative of a row by the past output of a term, the exact
     derivatives of the path by the parameters obey
 
     .. math:: s_t = \partial f / \partial \theta + \sum_f g_f s_{t - l_f}.
@@ -188,10 +263,10 @@ def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop
 
     Returns
     -------
-    gains : (stop - start, n_outputs, n_fed)
+    gains : (stop - start, n_outputs, n_terms)
         :math:`g_f` for each row; zero where a lagged output is measured.
     """
-    n_fed = len(run.feedback.lag)
+    n_fed = len(run.feedback.terms.lag)
     gains = np.zeros((stop - start, path.shape[1], n_fed))
     arguments = parameter_places(layers, kept), unknown, path, diverged, S, gains
     _run_rows(layers, run, *arguments, (start, stop), row_memory(layers))
@@ -211,7 +286,7 @@ def _run_rows(layers, run, places, unknown, path, diverged, S, gains, rows, memo
 
     One kernel for both: a second one would compile the pass through the network again.
     """
-    feedback, X, origin, given = run
+    feedback, X, origin, given, before = run
     start, stop = rows
     (source, target), values = places, memory.values
     a, delta = memory.a, memory.delta
@@ -231,13 +306,14 @@ def _run_rows(layers, run, places, unknown, path, diverged, S, gains, rows, memo
                     S[here + o, n_kept + unknown[row, o]] = 1.0
             continue
         finite = False
-        if origin[row] != lost and load_row(feedback, X, origin[row], row, path, a):
+        begin = origin[row]
+        if begin != lost and load_row(feedback, before, X, begin, row, path, a):
             forward_row(layers, a, memory.power, memory.bits)
-            finite = _emit(feedback, a, row, path)
+            finite = _emit(feedback, before, a, begin, row, path)
             if not finite:
-                lost = origin[row]
+                lost = begin
         if not finite:
-            diverged[row] = origin[row] == lost
+            diverged[row] = begin == lost
             path[row] = np.nan
             continue
         for o in range(n_outputs if with_derivatives else 0):
@@ -247,10 +323,21 @@ def _run_rows(layers, run, places, unknown, path, diverged, S, gains, rows, memo
             s = S[here + o]
             for p in range(n_kept):
                 s[p] = values[source[p]] * delta[target[p]]
-            for f in range(len(feedback.lag)):
-                if row - feedback.lag[f] >= origin[row]:
-                    slope = feedback.slope[f]
-                    gains[row - start, o, f] = delta[feedback.position[f]] * slope
+            _add_gains(feedback, begin, row, o, delta, gains[row - start, o])
+
+
+@kernel(inline="always")
+def _add_gains(feedback, origin, row, o, delta, gain):
+    """Derivatives of an output by the terms of a row, in ``gain`` (n_terms,)."""
+    for f in range(len(feedback.lag)):
+        past = row - feedback.lag[f]
+        if past >= origin:
+            by_output = delta[feedback.position[f]] * feedback.slope[f]
+            gain[feedback.near[f]] += by_output
+            if feedback.far[f] >= 0 and past > origin:
+                gain[feedback.far[f]] -= by_output
+    if len(feedback.drift) > 0 and row > origin:
+        gain[feedback.last[o]] += 1.0
 
 
 def sensitivity_blocks(layers, run, kept, unknown, path, block):
@@ -262,7 +349,7 @@ def sensitivity_blocks(layers, run, kept, unknown, path, block):
     """
     n_rows, n_outputs = path.shape
     n_columns = len(kept) + int(unknown.max(initial=-1)) + 1
-    memory = int(run.feedback.lag.max(initial=0))
+    memory = int(run.feedback.terms.lag.max(initial=0))
     block = min(n_rows, max(64, memory, block))
     head = memory * n_outputs
     S = np.zeros((head + block * n_outputs, n_columns))
@@ -291,7 +378,7 @@ def path_gradient(layers, run, path, adjoint):
 
 @kernel
 def _path_gradient(layers, run, places, path, adjoint, gradient, memory):
-    feedback, X, origin, given = run
+    feedback, X, origin, given, before = run
     (source, target), values = places, memory.values
     a, delta = memory.a, memory.delta
     n_outputs = path.shape[1]
@@ -299,7 +386,7 @@ def _path_gradient(layers, run, places, path, adjoint, gradient, memory):
     for row in range(len(path) - 1, -1, -1):
         if given[row]:
             continue
-        load_row(feedback, X, origin[row], row, path, a)
+        load_row(feedback, before, X, origin[row], row, path, a)
         forward_row(layers, a, memory.power, memory.bits)
         for o in range(n_outputs):
             delta[first + o] = adjoint[row, o]
@@ -311,19 +398,25 @@ def _path_gradient(layers, run, places, path, adjoint, gradient, memory):
             if past >= origin[row]:
                 slope = feedback.slope[f]
                 adjoint[past, feedback.output[f]] += delta[feedback.position[f]] * slope
+                if feedback.far[f] >= 0 and past > origin[row]:
+                    farther = delta[feedback.position[f]] * slope
+                    adjoint[past - 1, feedback.output[f]] -= farther
+        for o in range(len(feedback.drift)):
+            if row > origin[row]:
+                adjoint[row - 1, o] += adjoint[row, o]
 
 
 @kernel
 def _advance_noise(run, gain, noise, K, row):
     """Covariances of the deviation of a new row with those of the rows before it."""
-    feedback, memory, n_outputs = run.feedback, len(K), len(noise)
+    terms, memory, n_outputs = run.feedback.terms, len(K), len(noise)
     slot = row % memory
     K[slot] = 0.0
     K[:, :, slot] = 0.0
-    for f in range(len(feedback.lag)):
-        if row - feedback.lag[f] < run.origin[row]:
+    for f in range(len(terms.lag)):
+        if row - terms.lag[f] < run.origin[row]:
             continue
-        past, k = (row - feedback.lag[f]) % memory, feedback.output[f]
+        past, k = (row - terms.lag[f]) % memory, terms.output[f]
         for o in range(n_outputs):
             for m in range(memory):
                 if m != slot:
@@ -337,10 +430,10 @@ def _advance_noise(run, gain, noise, K, row):
     for o in range(n_outputs):
         for q in range(n_outputs):
             total = noise[o] * noise[o] if o == q else 0.0
-            for f in range(len(feedback.lag)):
-                if row - feedback.lag[f] >= run.origin[row]:
-                    past = (row - feedback.lag[f]) % memory
-                    total += gain[o, f] * K[slot, q, past, feedback.output[f]]
+            for f in range(len(terms.lag)):
+                if row - terms.lag[f] >= run.origin[row]:
+                    past = (row - terms.lag[f]) % memory
+                    total += gain[o, f] * K[slot, q, past, terms.output[f]]
             K[slot, o, slot, q] = total
 
 
@@ -355,7 +448,7 @@ def fed_back_noise(run, gains, noise):
     variance : (n_rows, n_outputs)
     """
     n_rows, n_outputs, _ = gains.shape
-    longest_lag = int(run.feedback.lag.max(initial=0))
+    longest_lag = int(run.feedback.terms.lag.max(initial=0))
     longest_run = int((np.arange(n_rows) - run.origin).max(initial=0))
     # a ring buffer over the rows that lags of the same run reach
     memory = min(longest_lag, longest_run) + 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._numba import kernel
 from .one_row import forward_row, row_memory, tangent_row
-from .recursion import load_row
+from .recursion import load_row, summed_up
 
 
 def draw_paths(layers, run, deviations, paths):
@@ -35,7 +35,7 @@ def draw_paths(layers, run, deviations, paths):
 
 @kernel
 def _draw_paths(layers, run, deviations, paths, diverged, memory):
-    feedback, X, origin, _ = run
+    feedback, X, origin, _, before = run
     a, tangent = memory.a, memory.tangent
     n_draws, n_rows, n_outputs = paths.shape
     first = len(a) - n_outputs
@@ -44,7 +44,7 @@ def _draw_paths(layers, run, deviations, paths, diverged, memory):
         lost = np.int64(-1)
         for row in range(n_rows):
             here = origin[row]
-            if here == lost or not load_row(feedback, X, here, row, path, a):
+            if here == lost or not load_row(feedback, before, X, here, row, path, a):
                 path[row] = np.nan
                 continue
             forward_row(layers, a, memory.power, memory.bits)
@@ -54,7 +54,7 @@ def _draw_paths(layers, run, deviations, paths, diverged, memory):
                 # a NaN fails this comparison, too
                 if not abs(value) <= feedback.limit:
                     lost = here
-                path[row, o] += value
+                path[row, o] += summed_up(feedback, before, here, row, path, o, value)
             if lost == here:
                 path[row] = np.nan
                 diverged[d] = True

@@ -12,7 +12,8 @@ minus twice the log marginal likelihood where every :math:`\lambda` is 1. With o
 :math:`\lambda` the determinant is that of all parameters together; with one per layer
 it is taken layer by layer, as the paper writes it.
 
-Here the likelihood is Gaussian; `likelihood` says what another one must provide.
+Here the likelihood is Gaussian; `likelihood` has others, and says what they provide.
+Parameters of their own are updated last, by a step that lowers ``L`` as well.
 
 A cycle fits the weights, evaluates the curvature there, updates prior and noise
 variances, and prunes.  With the curvature of the cycle held fixed, as in (10), the
@@ -42,7 +43,7 @@ from .curvature import (
     squared_error,
     well_determined,
 )
-from .likelihood import Gaussian
+from .likelihood import Gaussian, StudentT
 from .prior import Prior
 from .weights import SOLVERS, WeightFit, WeightProblem, fit_weights, penalized_error
 
@@ -58,14 +59,14 @@ SETTLED = 1e-3
 class Settings(NamedTuple):
     """What stays fixed during a fit.
 
-    likelihood : of `likelihood`
+    likelihood : of `likelihood`, as it starts
     reg_lambda : (n_layers,) array
     curvature : "full" or "diag"
     solver : a name in `weights.SOLVERS`
     tol : per observation
     """
 
-    likelihood: Gaussian
+    likelihood: Gaussian | StudentT
     reg_lambda: np.ndarray
     reweight: bool
     kappa_variance: float
@@ -80,6 +81,7 @@ class State(NamedTuple):
     """Where a fit stands: enough to continue it.
 
     memory : what the solver of the weights remembers, see `WeightFit`
+    likelihood : with what has been learned of it
     objective : ``L`` at the network, prior and noise
     lowest_objective, idle_cycles : of the cycles since something was pruned
     """
@@ -90,6 +92,7 @@ class State(NamedTuple):
     data: FitData
     linearization: Linearization
     memory: float
+    likelihood: Gaussian | StudentT
     objective: float
     lowest_objective: float = np.inf
     idle_cycles: int = 0
@@ -121,10 +124,11 @@ class Assessment(NamedTuple):
     gamma: np.ndarray
 
 
-def init(settings, data, network, prior, noise=None):
+def init(settings, data, network, prior, noise=None, likelihood=None):
     """A state at the given weights and prior."""
+    likelihood = settings.likelihood if likelihood is None else likelihood
     if noise is None:
-        noise = settings.likelihood.initial_noise()
+        noise = likelihood.initial_noise()
     if len(network.units[0]) < network.full_sizes[0]:
         data = data.select_inputs(network.units[0])
     form = _form(settings, network, data)
@@ -135,6 +139,7 @@ def init(settings, data, network, prior, noise=None):
         data=data,
         linearization=linearize(network, data, form),
         memory=SOLVERS[settings.solver].memory,
+        likelihood=likelihood,
         objective=np.inf,
     )
     return state._replace(objective=objective(settings, state))
@@ -181,7 +186,7 @@ def step(settings, state, rng):
 def _weight_observations(settings, state):
     """The state at the observation weights of its residuals, if there are any."""
     residuals = _residuals(state)
-    weights = settings.likelihood.observation_weights(residuals, state.noise)
+    weights = state.likelihood.observation_weights(residuals, state.noise)
     if weights is None:
         return state
     return with_data(settings, state, state.data.with_observation_weights(weights))
@@ -226,7 +231,7 @@ def _objective(settings, state, logdets):
     weights = network.theta[keep]
     lambdas = strengths(settings, network)
     quadratic = weights * weights / effective_variance(settings, state)
-    value = _misfit(settings, state) + float(np.sum(quadratic[lambdas[keep] > 0.0]))
+    value = _misfit(state) + float(np.sum(quadratic[lambdas[keep] > 0.0]))
     if settings.reweight:
         value += sum(settings.reg_lambda[k] * v for k, v in logdets.items())
     else:
@@ -242,7 +247,7 @@ def log_marginal_likelihood(settings, state):
     curvature = used_curvature(settings, state)
     logdet = log_determinant(curvature, variance, state.noise)
     quadratic = float(np.sum(weights * weights / variance))
-    return -0.5 * (_misfit(settings, state) + quadratic + logdet)
+    return -0.5 * (_misfit(state) + quadratic + logdet)
 
 
 def effective_variance(settings, state):
@@ -286,9 +291,9 @@ def _determine(settings, state, function):
     return gamma, logdets
 
 
-def _misfit(settings, state):
+def _misfit(state):
     data = state.data
-    return settings.likelihood.misfit(
+    return state.likelihood.misfit(
         _residuals(state),
         state.linearization.squared_error,
         data.counts,
@@ -338,8 +343,18 @@ def _update_hyper_parameters(settings, state, found):
     for proposal in _proposals(settings, state, found):
         value = objective(settings, proposal)
         if value <= found.objective:
-            return proposal._replace(objective=value)
-    return state._replace(objective=found.objective)
+            return _refine_likelihood(proposal._replace(objective=value))
+    return _refine_likelihood(state._replace(objective=found.objective))
+
+
+def _refine_likelihood(state):
+    """Learned parameters of the likelihood, of which only the misfit depends."""
+    refined = state.likelihood.refined(_residuals(state), state.noise)
+    if refined is state.likelihood:
+        return state
+    better = state._replace(likelihood=refined)
+    change = _misfit(better) - _misfit(state)
+    return better._replace(objective=state.objective + change)
 
 
 def _proposals(settings, state, found):
@@ -363,7 +378,7 @@ def _update_noise(settings, state, found):
         keep = state.network.keep
         n_free -= float(strengths(settings, state.network)[keep] @ found.gamma)
     squared = state.linearization.squared_error
-    return settings.likelihood.update_noise(squared, n_free, state.noise)
+    return state.likelihood.update_noise(squared, n_free, state.noise)
 
 
 def _may_prune(settings, state, before):

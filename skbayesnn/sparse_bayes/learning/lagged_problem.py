@@ -3,7 +3,7 @@
 import numpy as np
 
 from ... import _validation as checks
-from ..records.lags import build_lag_matrix, complete_rows
+from ..records.lags import added_outputs, build_lag_matrix, complete_rows
 from ..records.layout import simulation_stages, typical_step
 from .selection import free_runs_through, held_out_rows, steps_through
 
@@ -19,7 +19,7 @@ def part_to_fit(record, selection, fraction):
 
 
 def windows(record):
-    """Regressors and outputs of all rows with a complete window."""
+    """Regressors and targets of all rows with a complete window."""
     U, Y, lags, starts = record
     rows = complete_rows(U, Y, lags, starts)
     if len(rows) < 2:
@@ -28,7 +28,7 @@ def windows(record):
             "without a missing value; at least 2 are needed. Shorten input_lags "
             "and output_lags, or fill the gaps."
         )
-    return build_lag_matrix(U, Y, lags, rows), Y[rows]
+    return build_lag_matrix(U, Y, lags, rows), Y[rows] - added_outputs(Y, lags, rows)
 
 
 def for_free_runs(problem, record, seen, horizons, estimate_initial):

@@ -5,14 +5,33 @@ scale mixture of Gaussians, so that it can be fitted by reweighting (EM): with t
 weights :math:`w_t` of single observations held fixed, the weighted squared error
 :math:`\sum_t w_t r_t^2 / \sigma^2` rises by at least as much as the misfit,
 :math:`-2 \log p(y | r, \sigma^2)`. The weights are computed anew in every cycle.
+
+`StudentT` is such a mixture: an error is Gaussian with the variance
+:math:`\sigma^2 / g_t`, and :math:`g_t` is drawn from a gamma distribution with mean 1
+and variance :math:`2 / \nu`. Given the error, the mean of :math:`g_t` is
+
+.. math:: w_t = \frac{\nu + 1}{\nu + r_t^2 / \sigma^2},
+
+so a gross error counts little, and the update of :math:`\sigma^2` is that of weighted
+errors. The degrees of freedom :math:`\nu` have no such update: they minimise the misfit
+itself, in which the :math:`g_t` are integrated out, by a search in one dimension. Every
+step lowers the objective, or is not taken.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
 
 INITIAL_NOISE = 0.1
 MIN_NOISE = 1e-10
+# Few enough that a gross error does not steer the first cycles, and so many that what
+# a network has not learned yet is not taken for one.
+INITIAL_FREEDOM = 10.0
+# Below 2 the variance is infinite, and no standard deviation could be reported. Beyond
+# the largest number the distribution is Gaussian for all that some thousand errors say.
+FREEDOM_BOUNDS = (2.5, 200.0)
 
 
 class Gaussian(NamedTuple):
@@ -80,3 +99,92 @@ class Gaussian(NamedTuple):
     def noise_std(self, noise, output_weights):
         """Standard deviation of the errors of each output, in scaled units."""
         return np.sqrt(noise) / output_weights
+
+    def refined(self, residuals, noise):
+        """The likelihood with parameters that lower the misfit; here it has none."""
+        return self
+
+    @property
+    def degrees_of_freedom(self):
+        """Of the errors' distribution, infinite for a Gaussian one."""
+        return np.inf
+
+
+class StudentT(NamedTuple):
+    """Independent errors with heavy tails: Student's t distribution.
+
+    The noise is the square of its scale.
+
+    noise_variance : as of `Gaussian`, but of the scale
+    degrees_of_freedom : the same for all outputs
+    bounds : between which they are learned
+    """
+
+    noise_variance: object = "auto"
+    degrees_of_freedom: float = INITIAL_FREEDOM
+    bounds: tuple = FREEDOM_BOUNDS
+
+    def scaled(self, y_scale):
+        """As `Gaussian.scaled`."""
+        gaussian, output_weights = Gaussian(self.noise_variance).scaled(y_scale)
+        return self._replace(noise_variance=gaussian.noise_variance), output_weights
+
+    def initial_noise(self, previous=None):
+        """As `Gaussian.initial_noise`."""
+        return Gaussian(self.noise_variance).initial_noise(previous)
+
+    def observation_weights(self, residuals, noise):
+        """The means of :math:`g_t` given the residuals; 1 where there is none."""
+        nu = self.degrees_of_freedom
+        weights = (nu + 1.0) / (nu + residuals() ** 2 / noise)
+        return np.where(np.isfinite(weights), weights, 1.0)
+
+    def misfit(self, residuals, squared_error, counts, output_weights, noise):
+        """Minus twice the log-likelihood, with its constant, from ``residuals``."""
+        log_weights = 2.0 * float(counts @ np.log(output_weights))
+        return self._misfit(_measured(residuals), noise) - log_weights
+
+    def _misfit(self, errors, noise):
+        nu = self.degrees_of_freedom
+        constant = 2.0 * (gammaln(0.5 * nu) - gammaln(0.5 * (nu + 1.0)))
+        constant += np.log(nu * np.pi * noise)
+        tails = (nu + 1.0) * np.log1p(errors**2 / (nu * noise)).sum()
+        return float(tails + len(errors) * constant)
+
+    def update_noise(self, squared_error, n_free, noise):
+        """As `Gaussian.update_noise`, from the weighted squared error."""
+        return Gaussian(self.noise_variance).update_noise(squared_error, n_free, noise)
+
+    def noise_std(self, noise, output_weights):
+        """Standard deviation of the errors, not their scale."""
+        nu = self.degrees_of_freedom
+        return np.sqrt(noise * nu / (nu - 2.0)) / output_weights
+
+    def refined(self, residuals, noise):
+        """With degrees of freedom that lower the misfit, at most halved or doubled."""
+        lowest, highest = self.bounds
+        nu, errors = self.degrees_of_freedom, _measured(residuals)
+        interval = max(lowest, 0.5 * nu), min(highest, 2.0 * nu)
+        if interval[0] >= interval[1] or not np.isfinite(errors).all():
+            return self
+
+        def misfit(log_freedom):
+            return self._replace(degrees_of_freedom=np.exp(log_freedom))._misfit(
+                errors, noise
+            )
+
+        found = minimize_scalar(
+            misfit, bounds=np.log(interval), method="bounded", options={"xatol": 1e-3}
+        )
+        better = self._replace(degrees_of_freedom=float(np.exp(found.x)))
+        lower = better._misfit(errors, noise) < self._misfit(errors, noise)
+        return better if lower else self
+
+
+# By the name of the parameter ``noise``.
+LIKELIHOODS = {"gaussian": Gaussian, "student_t": StudentT}
+
+
+def _measured(residuals):
+    errors = residuals()
+    return errors[~np.isnan(errors)]

@@ -13,7 +13,7 @@ from ..records.one_step import OneStepData
 from ..records.residuals import FitData
 from ..scaling import DIVERGENCE_LIMIT, Scaling
 from .cycle import Settings
-from .likelihood import Gaussian
+from .likelihood import Gaussian, StudentT
 from .prior import Prior
 from .weights import SOLVERS
 
@@ -37,7 +37,7 @@ class Options(NamedTuple):
     skip: bool
     activation: str
     groups: tuple
-    likelihood: Gaussian
+    likelihood: Gaussian | StudentT
     reg_lambda: np.ndarray
     kappa_variance: float
     kappa_weight: float
@@ -57,6 +57,7 @@ class Start(NamedTuple):
     network: Network
     prior: Prior
     noise: float
+    likelihood: Gaussian | StudentT
     scaling: Scaling
     groups: tuple
 

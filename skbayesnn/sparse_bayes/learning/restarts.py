@@ -11,6 +11,7 @@ from ..._warnings import warn_caller
 from ..network import bias_mask, init_network, prune, split_layers
 from . import cycle as sparse_bayes
 from . import prior as evidence
+from .likelihood import StudentT
 from .result import Fit, learned_network
 from .selection import mean_squared_error
 from .stages import run_stage
@@ -131,22 +132,22 @@ def run_start(problem, seed):
     Ctrl-C after the first finished cycle ends it, and is noted.
     """
     rng = np.random.default_rng(seed)
-    network, prior, noise = _start(problem, rng)
+    start = _start(problem, rng)
     history, state = [], None
     diverged = interrupted = False
     with one_blas_thread():
         try:
             for number, stage in enumerate(problem.stages):
-                if problem.start and _skippable(problem, number, network):
+                if problem.start and _skippable(problem, number, start[0]):
                     continue
                 if state is None:
-                    network = within_range(network, stage.data)
+                    start = within_range(start[0], stage.data), *start[1:]
                 diverged = False
-                cycles = run_stage(problem, number, network, prior, noise, rng)
+                cycles = run_stage(problem, number, start, rng)
                 try:
                     for state, info in cycles:
                         history.append(Cycle(info, stage.horizon, stage.data.counts))
-                        network, prior, noise = state.network, state.prior, state.noise
+                        start = _to_continue(state)
                 except FloatingPointError:
                     diverged = True
         except KeyboardInterrupt:
@@ -181,11 +182,21 @@ def within_range(network, data):
     )
 
 
+def _to_continue(state):
+    """What the next stage takes over."""
+    return state.network, state.prior, state.noise, state.likelihood
+
+
 def _start(problem, rng):
+    """Network, prior, noise and likelihood; None where they begin by default."""
     start = problem.start
     if start:
-        noise = problem.settings.likelihood.initial_noise(start.noise)
-        return start.network, start.prior, noise
+        likelihood = problem.settings.likelihood
+        noise = likelihood.initial_noise(start.noise)
+        if isinstance(start.likelihood, StudentT) and isinstance(likelihood, StudentT):
+            learned = start.likelihood.degrees_of_freedom
+            likelihood = likelihood._replace(degrees_of_freedom=learned)
+        return start.network, start.prior, noise, likelihood
     network = init_network(problem.sizes, problem.activation, rng, problem.skip)
     if network.linear and problem.stages[0].horizon == 1:
         # the weight fit is a least-squares problem: random weights would only make
@@ -199,4 +210,4 @@ def _start(problem, rng):
     if problem.constant_output:
         drop = ~bias_mask(network)
     network, index = prune(network, drop)
-    return network, evidence.take(prior, index), None
+    return network, evidence.take(prior, index), None, None

@@ -54,7 +54,14 @@ def learned_network(problem, run):
     evidence = sparse_bayes.log_marginal_likelihood(settings, state)
     return Learned(
         fitted=_fitted_network(problem, state),
-        start=Start(network, state.prior, state.noise, scaling, problem.groups),
+        start=Start(
+            network,
+            state.prior,
+            state.noise,
+            state.likelihood,
+            scaling,
+            problem.groups,
+        ),
         history=_history(run.history, scaling),
         objective=state.objective,
         log_marginal_likelihood=evidence - change_of_units,
@@ -67,10 +74,16 @@ def learned_network(problem, run):
 def _fitted_network(problem, state):
     """The network with its covariance and the standard deviations of its errors."""
     weights = problem.stages[-1].data.weights
-    noise_std = problem.settings.likelihood.noise_std(state.noise, weights)
+    noise_std = state.likelihood.noise_std(state.noise, weights)
     network = state.network
     covariance = _covariance(problem.settings, state)
-    fitted = FittedNetwork(network, problem.scaling, covariance, noise_std)
+    fitted = FittedNetwork(
+        network,
+        problem.scaling,
+        covariance,
+        noise_std,
+        degrees_of_freedom=state.likelihood.degrees_of_freedom,
+    )
     if problem.one_step is None:
         return fitted
     data = problem.one_step.select_inputs(network.units[0])

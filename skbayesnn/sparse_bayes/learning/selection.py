@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ..kernels.recursion import run_path
-from ..records.lags import build_lag_matrix, complete_rows
+from ..records.lags import added_outputs, build_lag_matrix, complete_rows
 from ..records.layout import free_run_data
 from .problem import scaled_data
 
@@ -64,7 +64,8 @@ def steps_through(record, scaling, Y):
     rows = complete_rows(U, measured, lags, starts)
     rows = rows[np.isfinite(Y[rows]).all(axis=1)]
     Z = build_lag_matrix(U, measured, lags, rows)
-    return scaled_data(Z, Y[rows], scaling, np.ones(Y.shape[1]))
+    target = Y[rows] - added_outputs(measured, lags, rows)
+    return scaled_data(Z, target, scaling, np.ones(Y.shape[1]))
 
 
 def mean_squared_error(network, data):

@@ -13,15 +13,18 @@ FIRST_STAGE_CYCLES = 15
 STAGE_CYCLES = 5
 
 
-def run_stage(problem, number, network, prior, noise, rng):
-    """Yield ``(state, info)`` of each cycle; FloatingPointError if it diverges."""
+def run_stage(problem, number, start, rng):
+    """Yield ``(state, info)`` of each cycle; FloatingPointError if it diverges.
+
+    ``start`` holds network, prior, noise and likelihood.
+    """
     stage, last = problem.stages[number], number == len(problem.stages) - 1
     settings, n_cycles = problem.settings, problem.max_cycles
     if not last:
         # a weight that one step ahead does not need may matter in free run
         settings = settings._replace(kappa_variance=0.0, kappa_weight=0.0)
         n_cycles = min(n_cycles, STAGE_CYCLES if number else FIRST_STAGE_CYCLES)
-    state = sparse_bayes.init(settings, stage.data, network, prior, noise)
+    state = sparse_bayes.init(settings, stage.data, *start)
     for cycle in range(n_cycles):
         state = _with_initial(settings, state, stage.step_variance)
         state, info = sparse_bayes.step(settings, state, rng)

@@ -13,6 +13,7 @@ it diverged.
 import numpy as np
 
 from ..kernels.sampled_runs import draw_paths
+from ..records.lags import added_outputs
 from . import posterior
 from .forecast import (
     Forecast,
@@ -45,7 +46,8 @@ def one_step(network, record, n_samples, rng):
     known = forecast_one_step(network, record, False).mean
     drawn = np.repeat(known[:, :, None], n_samples, axis=2)
     rows, Z = known_windows(record, network.lags)
-    drawn[rows] = posterior.draws(network.fitted, Z, n_samples, rng)
+    last = added_outputs(record.Y, network.lags, rows)
+    drawn[rows] = posterior.draws(network.fitted, Z, n_samples, rng) + last[:, :, None]
     return drawn, np.zeros(n_samples, dtype=bool)
 
 
@@ -89,7 +91,9 @@ def _run(network, record, batches, n_samples, rng):
     deviations = posterior.weight_deviations(fitted, n_samples, rng)
     shape = (n_samples, *record.Y.shape)
     linear = _path_is_linear(fitted)
-    noise = None if linear else rng.standard_normal(shape) * fitted.noise_std
+    noise = None
+    if not linear:
+        noise = posterior.unit_noise(fitted, shape, rng) * fitted.noise_std
     drawn, diverged = np.full(shape, np.nan), np.zeros(n_samples, dtype=bool)
     for runs in batches:
         run = laid_out(network, record, runs)
@@ -128,11 +132,22 @@ def linear_paths(fitted, run, deviations):
             paths[:, rows] = outputs + np.tensordot(deviations, S, (1, 2))
             missing[rows] = np.isnan(outputs).any(axis=1) & ~diverged
         # a NaN fails this comparison, too
-        lost = ~(np.abs(paths) <= limit).all(axis=2) & ~missing
+        lost = ~(np.abs(_said(run, paths)) <= limit).all(axis=2) & ~missing
     # from a row that is beyond the limit to the end of its run
     last = np.maximum.accumulate(np.where(lost, np.arange(len(run.X)), -1), axis=1)
     paths[last >= run.origin] = np.nan
     return paths, lost.any(axis=1)
+
+
+def _said(run, paths):
+    """What the network says of each row: the outputs, or their differences."""
+    if not len(run.before):
+        return paths
+    previous = np.empty_like(paths)
+    previous[:, 1:] = paths[:, :-1]
+    first = run.origin == np.arange(len(run.origin))
+    previous[:, first] = run.before[first]
+    return paths - previous - run.feedback.drift
 
 
 def _path_is_linear(fitted):
@@ -147,7 +162,7 @@ def _free_run_std(fitted):
 def _add_noise(fitted, drawn, std, rng):
     """Noise that is not fed back; ``std`` is NaN where the mode itself diverged."""
     std = np.where(np.isfinite(std), std, _free_run_std(fitted))
-    noise = rng.standard_normal(drawn.shape)
+    noise = posterior.unit_noise(fitted, drawn.shape, rng)
     noise *= std
     drawn += noise
 

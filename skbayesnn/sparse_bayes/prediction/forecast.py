@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..records.lags import build_lag_matrix, complete_rows
+from ..records.lags import added_outputs, build_lag_matrix, complete_rows
 from . import posterior
 from .runs import free_runs, laid_out, runs_ahead, simulate, simulate_variance
 
@@ -41,7 +41,8 @@ def one_step(network, record, return_std):
     fitted, lags = network
     forecast = _empty_forecast(record, lags.max_lag, return_std)
     rows, Z = known_windows(record, lags)
-    forecast.mean[rows] = posterior.mean(fitted, Z)
+    last = added_outputs(record.Y, lags, rows)
+    forecast.mean[rows] = posterior.mean(fitted, Z) + last
     if return_std:
         forecast.std[rows] = posterior.std(fitted, Z)
     return forecast
@@ -54,6 +55,7 @@ def known_windows(record, lags):
     rows = complete_rows(U, np.zeros_like(Y), lags, starts)
     Z = build_lag_matrix(U, Y, lags, rows)
     known = np.isfinite(Z).all(axis=1)
+    known &= np.isfinite(added_outputs(Y, lags, rows)).all(axis=1)
     return rows[known], Z[known]
 
 

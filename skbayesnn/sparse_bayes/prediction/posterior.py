@@ -58,7 +58,7 @@ def draws(fitted, X, n_samples, rng):
     leave its linear range and no longer cancel.
     """
     deviations = weight_deviations(fitted, n_samples, rng)
-    out = rng.standard_normal((len(X), len(fitted.noise_std), n_samples))
+    out = unit_noise(fitted, (len(X), len(fitted.noise_std), n_samples), rng)
     out *= fitted.noise_std[:, None]
     for rows, mean, derivatives in _linearized(fitted, X):
         out[rows] += mean.T[:, :, None]
@@ -66,6 +66,14 @@ def draws(fitted, X, n_samples, rng):
     out *= fitted.scaling.y_scale[:, None]
     out += fitted.scaling.y_offset[:, None]
     return out
+
+
+def unit_noise(fitted, shape, rng):
+    """Draws of errors with variance 1."""
+    nu = fitted.degrees_of_freedom
+    if nu == np.inf:
+        return rng.standard_normal(shape)
+    return rng.standard_t(nu, shape) * np.sqrt((nu - 2.0) / nu)
 
 
 def weight_deviations(fitted, n_samples, rng):

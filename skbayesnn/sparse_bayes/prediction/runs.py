@@ -129,7 +129,7 @@ def simulate_variance(fitted, run, from_measured):
         ceiling = fitted.free_run_std**2
     shape = len(run.X), len(noise)
     outputs, variance = np.empty(shape), np.empty(shape)
-    gains = np.zeros((*shape, len(run.feedback.lag)))
+    gains = np.zeros((*shape, len(run.feedback.terms.lag)))
     diverged = np.zeros(len(run.X), dtype=bool)
     # the derivatives of an unstable run may exceed all numbers where it does not
     with np.errstate(all="ignore"):

@@ -99,6 +99,7 @@ def _member(fitted, lags):
         scaling.x_scale[used],
         scaling.y_offset,
         scaling.y_scale,
+        lags.difference,
     )
 
 

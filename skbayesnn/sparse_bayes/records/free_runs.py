@@ -21,6 +21,7 @@ class FreeRunData(NamedTuple):
     unknown : (n_rows, n_outputs) numbers the initial outputs to be estimated, else -1
     weights : (n_outputs,) inverse noise standard deviations up to a common factor
     observation_weights : (n_rows, n_outputs), or None for ones
+    before : see `recursion.FreeRun`
     """
 
     X: np.ndarray
@@ -32,6 +33,7 @@ class FreeRunData(NamedTuple):
     unknown: np.ndarray
     weights: np.ndarray
     observation_weights: np.ndarray | None = None
+    before: np.ndarray = np.zeros((0, 0))
 
     @property
     def n_observations(self):
@@ -46,12 +48,14 @@ class FreeRunData(NamedTuple):
         place = np.full(self.X.shape[1], -1, dtype=np.int64)
         place[places] = np.arange(np.size(places))
         fed = place[feedback.position] >= 0
-        feedback = feedback._replace(
+        feedback = recursion.make_feedback(
             position=place[feedback.position[fed]],
             **{
                 name: getattr(feedback, name)[fed]
                 for name in ("output", "lag", "slope", "offset")
             },
+            limit=feedback.limit,
+            drift=feedback.drift if len(feedback.drift) else None,
         )
         X = np.ascontiguousarray(self.X[:, places])
         return self._replace(X=X, feedback=feedback)
@@ -59,7 +63,9 @@ class FreeRunData(NamedTuple):
     @property
     def run(self):
         """The records as the kernels take them."""
-        return recursion.FreeRun(self.feedback, self.X, self.origin, self.given)
+        return recursion.FreeRun(
+            self.feedback, self.X, self.origin, self.given, self.before
+        )
 
     def path(self, network):
         """Outputs of the free run (n_rows, n_outputs), or None if it diverged."""

@@ -5,6 +5,8 @@ vector z(t) of equation (1): for each input its current value and its lags, then
 each output its lags.
 """
 
+from collections.abc import Mapping
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -16,21 +18,28 @@ class Lags(NamedTuple):
     signal : (n_regressors,) int64, number of the signal
     lag : (n_regressors,) int64, how many rows back
     n_inputs, n_outputs : int, how many signals there are
+    difference : whether the model predicts y(t) - y(t-1); the regressors of the outputs
+        are then the differences y(t-l) - y(t-l-1)
     """
 
     signal: np.ndarray
     lag: np.ndarray
     n_inputs: int
     n_outputs: int
+    difference: bool = False
 
     @property
     def max_lag(self):
+        """Rows that must precede the one to predict."""
+        if self.difference:
+            far = self.lag + (self.signal >= self.n_inputs)
+            return int(far.max(initial=1))
         return int(self.lag.max(initial=0))
 
 
 def expand_lags(lags, name):
     """The sorted list of lags that a number or an explicit list stands for."""
-    if np.ndim(lags) == 0:
+    if isinstance(lags, Integral) and not isinstance(lags, bool):
         if lags < 0:
             raise ValueError(f"{name} must not be negative; got {lags!r}.")
         return list(range(1, int(lags) + 1))
@@ -50,14 +59,52 @@ def expand_lags(lags, name):
     return sorted(int(lag) for lag in values)
 
 
-def make_lags(n_inputs, n_outputs, input_lags, output_lags, include_current_input):
-    """The regressors for this many inputs and outputs."""
-    of_inputs = expand_lags(input_lags, "input_lags")
-    if include_current_input and 0 not in of_inputs:
-        of_inputs = [0, *of_inputs]
-    of_outputs = expand_lags(output_lags, "output_lags")
-    pairs = [(k, lag) for k in range(n_inputs) for lag in of_inputs]
-    pairs += [(n_inputs + k, lag) for k in range(n_outputs) for lag in of_outputs]
+def lags_by_signal(lags, names, parameter):
+    """For each signal its lags as the user gave them: the same for all, or by name."""
+    if not isinstance(lags, Mapping):
+        return [lags] * len(names)
+    listed = ", ".join(map(repr, names)) or "none"
+    unknown = [name for name in lags if name not in list(names)]
+    if unknown:
+        raise ValueError(
+            f"{parameter} names signals that are not there: "
+            f"{', '.join(map(repr, unknown))}. The names are {listed}."
+        )
+    missing = [name for name in names if name not in lags]
+    if missing:
+        raise ValueError(
+            f"{parameter} must give the lags of every signal; missing: "
+            f"{', '.join(map(repr, missing))}. The names are {listed}; [] leaves a "
+            "signal out."
+        )
+    return [lags[name] for name in names]
+
+
+def make_lags(
+    n_inputs,
+    n_outputs,
+    input_lags,
+    output_lags,
+    include_current_input,
+    names=None,
+    difference=False,
+):
+    """The regressors for this many inputs and outputs.
+
+    ``names`` are those of inputs and outputs, two lists; needed for lags by name.
+    """
+    input_names, output_names = names or (range(n_inputs), range(n_outputs))
+    pairs = []
+    for k, given in enumerate(lags_by_signal(input_lags, input_names, "input_lags")):
+        of_input = expand_lags(given, "input_lags")
+        # a list that belongs to one input is complete
+        as_given = isinstance(input_lags, Mapping) and np.ndim(given) > 0
+        if include_current_input and not as_given and 0 not in of_input:
+            of_input = [0, *of_input]
+        pairs += [(k, lag) for lag in of_input]
+    of_outputs = lags_by_signal(output_lags, output_names, "output_lags")
+    for k, given in enumerate(of_outputs):
+        pairs += [(n_inputs + k, lag) for lag in expand_lags(given, "output_lags")]
     if not pairs:
         raise ValueError(
             "There is no regressor: set input_lags, output_lags or "
@@ -65,7 +112,7 @@ def make_lags(n_inputs, n_outputs, input_lags, output_lags, include_current_inpu
             f"output_lags={output_lags!r} for {n_inputs} inputs."
         )
     signal, lag = np.array(pairs, dtype=np.int64).T.copy()
-    return Lags(signal, lag, n_inputs, n_outputs)
+    return Lags(signal, lag, n_inputs, n_outputs, difference)
 
 
 def union_of_lags(all_lags):
@@ -80,7 +127,12 @@ def union_of_lags(all_lags):
 
 
 def lagged_names(lags, input_names, output_names):
-    """Names of the regressors, such as "u(t)", "u(t-1)", "y(t-1)"."""
+    """Names of the regressors, such as "u(t)", "u(t-1)", "y(t-1)".
+
+    A difference y(t-1) - y(t-2) is "diff(y)(t-1)".
+    """
+    if lags.difference:
+        output_names = [f"diff({name})" for name in output_names]
     names = [*input_names, *output_names]
     return [
         f"{names[signal]}(t-{lag})" if lag else f"{names[signal]}(t)"
@@ -98,6 +150,10 @@ def complete_rows(U, Y, lags, starts):
     finite = np.isfinite(np.concatenate([U, Y], axis=1))
     for signal, lag in zip(lags.signal, lags.lag, strict=True):
         rows = rows[finite[rows - lag, signal]]
+        if lags.difference and signal >= lags.n_inputs:
+            rows = rows[finite[rows - lag - 1, signal]]
+    if lags.difference:
+        rows = rows[finite[rows - 1, lags.n_inputs :].all(axis=1)]
     return rows
 
 
@@ -107,4 +163,11 @@ def build_lag_matrix(U, Y, lags, rows):
     Z = np.empty((len(rows), len(lags.lag)))
     for column, (signal, lag) in enumerate(zip(lags.signal, lags.lag, strict=True)):
         Z[:, column] = signals[signal][rows - lag]
+        if lags.difference and signal >= lags.n_inputs:
+            Z[:, column] -= signals[signal][rows - lag - 1]
     return Z
+
+
+def added_outputs(Y, lags, rows):
+    """What is added to the predictions of a network: the last outputs, or nothing."""
+    return Y[rows - 1] if lags.difference else np.zeros((len(rows), Y.shape[1]))

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.recursion import Feedback, FreeRun
+from ..kernels.recursion import FreeRun, make_feedback
 from .free_runs import FreeRunData
 from .initial_outputs import estimate_initial
-from .lags import Lags, build_lag_matrix
+from .lags import Lags, added_outputs, build_lag_matrix
 from .one_step import OneStepData
 
 DEFAULT_HORIZONS = (1, 8, 32, 128, np.inf)
@@ -118,6 +118,7 @@ def free_run_data(U, Y, lags, starts, scaling, weights):
         initial=np.zeros(shape),
         unknown=np.full(shape, -1, dtype=np.int64),
         weights=weights,
+        before=run.before,
     )
     return data, can_start[rows]
 
@@ -179,21 +180,33 @@ def lay_out(record, lags, scaling, used, rows, origin):
     X -= scaling.x_offset
     X /= scaling.x_scale
     given = np.zeros(len(rows), dtype=bool)
-    return FreeRun(make_feedback(lags, scaling), X, origin, given)
+    before = np.zeros((0, 0))
+    if lags.difference:
+        before = added_outputs(record.Y, lags, rows) - scaling.y_offset
+        before /= scaling.y_scale
+    return FreeRun(feedback_of(lags, scaling), X, origin, given, before)
 
 
-def make_feedback(lags, scaling):
-    """Which regressors are past outputs, and how scaled outputs become regressors."""
+def feedback_of(lags, scaling):
+    """Which regressors are past outputs, and how scaled outputs become regressors.
+
+    The scaling of a network that predicts differences is that of differences. Outputs
+    in its units are measured from the same offset, which is arbitrary for them, and is
+    added again in each row.
+    """
     position = np.flatnonzero(lags.signal >= lags.n_inputs)
     output = lags.signal[position] - lags.n_inputs
-    return Feedback(
+    offset = -scaling.x_offset[position]
+    if not lags.difference:
+        offset = scaling.y_offset[output] - scaling.x_offset[position]
+    return make_feedback(
         position=position,
         output=output,
         lag=lags.lag[position],
         slope=scaling.y_scale[output] / scaling.x_scale[position],
-        offset=(scaling.y_offset[output] - scaling.x_offset[position])
-        / scaling.x_scale[position],
+        offset=offset / scaling.x_scale[position],
         limit=scaling.limit,
+        drift=scaling.y_offset / scaling.y_scale if lags.difference else None,
     )
 
 
@@ -262,7 +275,11 @@ def _give_rows_before(data, can_start, scaled, lags, starts):
     start = (first[:-1] + before * np.arange(len(lengths)))[session]
     behind = np.arange(len(is_given)) - start
     windows = np.insert(can_start, insert, False) & (behind >= 2 * before)
+    before_rows = data.before
+    if lags.difference:
+        before_rows = np.insert(before_rows, insert, np.nan, axis=0)
     return data._replace(
+        before=before_rows,
         X=np.insert(data.X, insert, 0.0, axis=0),
         Y=np.insert(data.Y, insert, np.nan, axis=0),
         origin=start,

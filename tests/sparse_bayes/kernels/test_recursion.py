@@ -41,6 +41,7 @@ class Run:
         pruned=0.0,
         gain=0.4,
         seed=0,
+        difference=False,
     ):
         rng = np.random.default_rng(seed)
         pairs = [(o, lag) for o in range(n_outputs) for lag in lags]
@@ -59,7 +60,10 @@ class Run:
         output, lag = np.reshape(pairs, (-1, 2)).astype(np.int64).T.copy()
         slope = rng.uniform(0.5, 1.5, size=len(pairs))
         offset = rng.standard_normal(len(pairs))
-        self.feedback = recursion.Feedback(position, output, lag, slope, offset, 100.0)
+        self.drift = rng.standard_normal(n_outputs) if difference else None
+        self.feedback = recursion.make_feedback(
+            position, output, lag, slope, offset, 100.0, self.drift
+        )
         self.X = rng.standard_normal((n_rows, n_features))
         self.origin = np.array(
             [max(s for s in starts if s <= t) for t in range(n_rows)]
@@ -74,7 +78,12 @@ class Run:
         for number, place in enumerate(unknown):
             self.unknown[place] = number
         self.places = list(unknown)
-        self.memory = max(lags, default=0)
+        self.memory = int(self.feedback.terms.lag.max(initial=0))
+        self.before = np.zeros((0, 0))
+        if difference:
+            self.before = np.full((n_rows, n_outputs), np.nan)
+            first = np.unique(self.origin)
+            self.before[first] = rng.standard_normal((len(first), n_outputs))
         self.residual = rng.standard_normal(self.initial.shape)
 
     @property
@@ -83,7 +92,9 @@ class Run:
 
     @property
     def records(self):
-        return recursion.FreeRun(self.feedback, self.X, self.origin, self.given)
+        return recursion.FreeRun(
+            self.feedback, self.X, self.origin, self.given, self.before
+        )
 
     @property
     def reference(self):
@@ -91,7 +102,13 @@ class Run:
         layers = naive.unflatten(self.theta, self.sizes)
         feedback = list(zip(*self.feedback[:5], strict=True))
         run = naive.FreeRun(
-            feedback, self.X, self.origin, self.given, self.feedback.limit
+            feedback,
+            self.X,
+            self.origin,
+            self.given,
+            self.feedback.limit,
+            self.before,
+            self.drift,
         )
         return layers, self.activation, run, self.initial
 
@@ -160,8 +177,13 @@ RUNS = [
     dict(pruned=0.5, skip=True, n_outputs=2, starts=(0, 5), seed=2),
     dict(pruned=1.0),
     dict(n_rows=1),
+    dict(difference=True),
+    dict(difference=True, lags=(), starts=(0, 3)),
+    dict(difference=True, n_outputs=2, lags=(1, 2, 4), starts=(0, 4, 5), skip=True),
+    dict(difference=True, n_outputs=2, given=(0, 1, 2, 6, 7), starts=(0, 6)),
 ]
 UNKNOWN = [
+    dict(difference=True, given=(0, 1, 2), unknown=[(0, 0), (1, 0), (2, 0)]),
     dict(given=(0, 1, 2), unknown=[(0, 0), (1, 0), (2, 0)]),
     dict(given=(0, 1), n_outputs=2, unknown=[(1, 1), (0, 0)], activation="relu"),
     dict(

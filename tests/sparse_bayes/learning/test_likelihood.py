@@ -1,19 +1,20 @@
 """The seam of the likelihood: the Gaussian one, and a second one fitted through it."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from learning_cases import linear_record, make_settings, random_data, random_network
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from scipy.special import gammaln
 
 from skbayesnn import SparseBayesMLPRegressor
 from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
 from skbayesnn.sparse_bayes.learning import prior as evidence
 from skbayesnn.sparse_bayes.learning import restarts
-from skbayesnn.sparse_bayes.learning.likelihood import MIN_NOISE, Gaussian
+from skbayesnn.sparse_bayes.learning.likelihood import (
+    MIN_NOISE,
+    Gaussian,
+    StudentT,
+)
 from skbayesnn.sparse_bayes.learning.problem import pose
 from skbayesnn.sparse_bayes.learning.weights import (
     SOLVERS,
@@ -28,37 +29,9 @@ from skbayesnn.sparse_bayes.prediction import posterior
 from skbayesnn.sparse_bayes.records.one_step import OneStepData
 
 
-class StudentT(NamedTuple):
-    """Errors with heavy tails, with fixed degrees of freedom; fitted by EM."""
-
-    freedom: float
-    noise_variance: object = "auto"
-
-    def scaled(self, y_scale):
-        gaussian, output_weights = Gaussian(self.noise_variance).scaled(y_scale)
-        return self._replace(noise_variance=gaussian.noise_variance), output_weights
-
-    def initial_noise(self, previous=None):
-        return Gaussian(self.noise_variance).initial_noise(previous)
-
-    def observation_weights(self, residuals, noise):
-        weights = (self.freedom + 1.0) / (self.freedom + residuals() ** 2 / noise)
-        return np.where(np.isfinite(weights), weights, 1.0)
-
-    def misfit(self, residuals, squared_error, counts, output_weights, noise):
-        nu, error = self.freedom, residuals()
-        error = error[np.isfinite(error)]
-        constant = 2.0 * (gammaln(0.5 * nu) - gammaln(0.5 * (nu + 1.0)))
-        constant += np.log(nu * np.pi * noise)
-        tails = (nu + 1.0) * np.log1p(error**2 / (nu * noise)).sum()
-        return tails + counts.sum() * constant - 2.0 * counts @ np.log(output_weights)
-
-    def update_noise(self, squared_error, n_free, noise):
-        return Gaussian(self.noise_variance).update_noise(squared_error, n_free, noise)
-
-    def noise_std(self, noise, output_weights):
-        variance = noise * self.freedom / (self.freedom - 2.0)
-        return np.sqrt(variance) / output_weights
+def student(freedom, noise_variance="auto"):
+    """Errors with heavy tails, with fixed degrees of freedom."""
+    return StudentT(noise_variance, freedom, (freedom, freedom))
 
 
 def regression(n_samples=200, outliers=0.0, seed=0):
@@ -141,14 +114,14 @@ def test_the_second_misfit_is_minus_twice_the_log_density():
     network = random_network((3, 4, 2))
     data = random_data(network)
     residuals = data.residuals(network)
-    found = StudentT(3.0).misfit(
+    found = student(3.0).misfit(
         lambda: residuals, np.nan, data.counts, data.weights, 0.3
     )
     scale = np.sqrt(0.3) / data.weights[:, None]
     errors = residuals / data.weights[:, None]
     expected = -2.0 * stats.t.logpdf(errors, 3.0, scale=scale).sum()
     assert_allclose(found, expected, rtol=1e-12)
-    limit = StudentT(1e9).misfit(
+    limit = student(1e9).misfit(
         lambda: residuals, np.nan, data.counts, data.weights, 0.3
     )
     gaussian = -2.0 * stats.norm.logpdf(errors, scale=scale).sum()
@@ -159,7 +132,7 @@ def test_the_second_misfit_is_minus_twice_the_log_density():
 def test_heavy_tails_withstand_outliers(seed):
     data, truth = regression(outliers=0.05, seed=seed)
     errors = {}
-    for likelihood in (Gaussian(), StudentT(3.0)):
+    for likelihood in (Gaussian(), student(3.0)):
         _, state = learn(data, likelihood)
         errors[type(likelihood)] = function_error(state, data, truth)
     assert errors[StudentT] < 0.5 * errors[Gaussian]
@@ -171,7 +144,7 @@ def test_heavy_tails_withstand_outliers(seed):
 def test_a_weight_fit_at_held_observation_weights_lowers_the_objective(solver):
     """The weighted squared error rises by at least as much as the misfit."""
     data, _ = regression(outliers=0.05)
-    settings, state = learn(data, StudentT(3.0), n_cycles=3, solver=solver)
+    settings, state = learn(data, student(3.0), n_cycles=3, solver=solver)
     rng = np.random.default_rng(1)
     likelihood, lowered = settings.likelihood, 0.0
     for _ in range(5):
@@ -213,17 +186,17 @@ def test_a_weight_fit_at_held_observation_weights_lowers_the_objective(solver):
 def test_many_degrees_of_freedom_are_the_gaussian_likelihood(solver):
     data, _ = regression()
     _, gaussian = learn(data, Gaussian(), n_cycles=8, solver=solver)
-    _, student = learn(data, StudentT(1e12), n_cycles=8, solver=solver)
-    assert_array_equal(student.network.sizes, gaussian.network.sizes)
-    assert_allclose(student.network.theta, gaussian.network.theta, atol=1e-5)
-    assert_allclose(student.noise, gaussian.noise, rtol=1e-5)
+    _, heavy = learn(data, student(1e12), n_cycles=8, solver=solver)
+    assert_array_equal(heavy.network.sizes, gaussian.network.sizes)
+    assert_allclose(heavy.network.theta, gaussian.network.theta, atol=1e-5)
+    assert_allclose(heavy.noise, gaussian.noise, rtol=1e-5)
 
 
 def test_its_noise_may_be_given():
     data = linear_record()
-    _, state = learn(data, StudentT(4.0, 0.7), n_cycles=3)
+    _, state = learn(data, student(4.0, 0.7), n_cycles=3)
     assert state.noise == 0.7
-    assert_allclose(StudentT(4.0).noise_std(0.5, np.ones(1)), 1.0)
+    assert_allclose(student(4.0).noise_std(0.5, np.ones(1)), 1.0)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -237,7 +210,7 @@ def test_a_whole_fit_by_another_likelihood():
     parameters = SparseBayesMLPRegressor((6,), max_cycles=40).get_params()
     options = learning_options(parameters, 2)
     errors = {}
-    for likelihood in (Gaussian(), StudentT(3.0)):
+    for likelihood in (Gaussian(), student(3.0)):
         problem = pose(options._replace(likelihood=likelihood), X, Y)
         fit = restarts.learn(problem, 0, n_starts=3, n_networks=2)
         first, second = fit.networks

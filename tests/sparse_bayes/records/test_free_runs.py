@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skbayesnn.sparse_bayes.kernels.recursion import Feedback
+from skbayesnn.sparse_bayes.kernels.recursion import make_feedback
 from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
 from skbayesnn.sparse_bayes.learning import prior as evidence
 from skbayesnn.sparse_bayes.learning.curvature import (
@@ -42,7 +42,15 @@ def make_network(n_features, n_outputs, hidden=(3,), activation="tanh", **option
     return network._replace(theta=np.where(keep, theta, 0.0), keep=keep)
 
 
-def make_data(n_outputs=1, n_rows=12, lags=(1, 3), starts=(0,), n_given=0, seed=0):
+def make_data(
+    n_outputs=1,
+    n_rows=12,
+    lags=(1, 3),
+    starts=(0,),
+    n_given=0,
+    seed=0,
+    difference=False,
+):
     """Two inputs, one measured; rows at the head of each run may be given.
 
     Their outputs are unknown, but for the last ones.
@@ -53,10 +61,12 @@ def make_data(n_outputs=1, n_rows=12, lags=(1, 3), starts=(0,), n_given=0, seed=
     # inputs at both ends
     position = np.arange(1, n_fed + 1)[::-1].copy()
     slope, offset = rng.uniform(0.5, 1.5, size=n_fed), rng.standard_normal(n_fed)
-    feedback = Feedback(
-        position, pairs[:, 0].copy(), pairs[:, 1].copy(), slope, offset, 100.0
+    drift = rng.standard_normal(n_outputs) if difference else None
+    feedback = make_feedback(
+        position, pairs[:, 0].copy(), pairs[:, 1].copy(), slope, offset, 100.0, drift
     )
     shape = (n_rows, n_outputs)
+    before = rng.standard_normal(shape) if difference else np.zeros((0, 0))
     Y = rng.standard_normal(shape)
     Y[rng.uniform(size=shape) < 0.2] = np.nan
     origin = np.array([max(s for s in starts if s <= t) for t in range(n_rows)])
@@ -74,12 +84,22 @@ def make_data(n_outputs=1, n_rows=12, lags=(1, 3), starts=(0,), n_given=0, seed=
         initial=initial,
         unknown=unknown,
         weights=rng.uniform(0.5, 1.5, size=n_outputs),
+        before=before,
     )
 
 
 def naive_run(data):
     feedback = list(zip(*data.feedback[:5], strict=True))
-    return naive.FreeRun(feedback, data.X, data.origin, data.given, data.feedback.limit)
+    limit, drift = data.feedback.limit, data.feedback.drift
+    return naive.FreeRun(
+        feedback,
+        data.X,
+        data.origin,
+        data.given,
+        limit,
+        data.before,
+        drift if len(drift) else None,
+    )
 
 
 def naive_path(network, data):
@@ -118,6 +138,8 @@ CASES = [
     (dict(n_outputs=2, starts=(0, 4, 9)), dict(pruned=0.4, activation="relu")),
     (dict(n_given=3), dict(pruned=0.5, skip=True, activation="logistic")),
     (dict(n_outputs=2, n_given=2, starts=(0, 6)), dict(hidden=())),
+    (dict(n_outputs=2, difference=True, starts=(0, 4, 9)), dict(pruned=0.4)),
+    (dict(n_given=3, difference=True), dict(skip=True)),
 ]
 
 

@@ -203,3 +203,60 @@ def test_the_current_input_is_there_once():
         assert lags.lag.tolist() == [0, 1, 1]
     assert make_lags(1, 1, [1], 1, False).lag.tolist() == [1, 1]
     assert make_lags(1, 1, [], [], True).max_lag == 0
+
+
+NAMES = ["valve", "pump"], ["y"]
+
+
+def pairs_of(lags):
+    return list(zip(lags.signal.tolist(), lags.lag.tolist(), strict=True))
+
+
+def test_every_signal_has_its_own_lags():
+    by_name = {"pump": 2, "valve": (4, 3)}
+    lags = make_lags(2, 1, by_name, {"y": [2]}, True, NAMES)
+    # a list is complete; a number gets the current value with include_current_input
+    assert pairs_of(lags) == [(0, 3), (0, 4), (1, 0), (1, 1), (1, 2), (2, 2)]
+    lags = make_lags(2, 1, by_name, {"y": 1}, False, NAMES)
+    assert pairs_of(lags) == [(0, 3), (0, 4), (1, 1), (1, 2), (2, 1)]
+    assert lags.max_lag == 4
+    compare_with_naive(*record(), lags)
+
+
+@pytest.mark.parametrize("current", [False, True])
+def test_a_list_in_a_dict_says_whether_the_current_input_is_there(current):
+    by_name = {"valve": [0, 5], "pump": []}
+    lags = make_lags(2, 1, by_name, 0, current, NAMES)
+    assert pairs_of(lags) == [(0, 0), (0, 5)]
+    assert lagged_names(lags, *NAMES) == ["valve(t)", "valve(t-5)"]
+
+
+@pytest.mark.parametrize("current", [False, True])
+def test_a_dict_of_numbers_is_the_number(current):
+    same = make_lags(2, 1, {"valve": 3, "pump": 3}, {"y": 2}, current, NAMES)
+    plain = make_lags(2, 1, 3, 2, current)
+    assert pairs_of(same) == pairs_of(plain)
+
+
+@pytest.mark.parametrize(
+    "lags, message",
+    [
+        ({"valve": 1, "pmup": 1}, "not there: 'pmup'. The names are 'valve', 'pump'"),
+        ({"valve": 1, 0: 1}, "not there: 0"),
+        ({"valve": 1}, "missing: 'pump'"),
+        ({}, "missing: 'valve', 'pump'"),
+        ({"valve": 1, "pump": -1}, "^input_lags must not be negative"),
+        ({"valve": 1, "pump": [1, 1]}, "^input_lags must be a number n"),
+        ({"valve": 1, "pump": "2"}, "^input_lags must be a number n"),
+    ],
+)
+def test_bad_lags_by_name(lags, message):
+    with pytest.raises(ValueError, match=message):
+        make_lags(2, 1, lags, 1, True, NAMES)
+
+
+def test_a_record_without_inputs_takes_no_names_of_inputs():
+    lags = make_lags(0, 1, {}, {"y": 2}, True, ([], ["y"]))
+    assert pairs_of(lags) == [(0, 1), (0, 2)]
+    with pytest.raises(ValueError, match="not there: 'u'. The names are none"):
+        make_lags(0, 1, {"u": 1}, 1, True, ([], ["y"]))
