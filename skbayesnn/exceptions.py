@@ -1,6 +1,11 @@
 """Warnings of this package, which can be filtered by their category."""
 
-__all__ = ["DivergenceWarning", "InconsistentVersionWarning", "MixingWarning"]
+__all__ = [
+    "DivergenceWarning",
+    "ExtrapolationWarning",
+    "InconsistentVersionWarning",
+    "MixingWarning",
+]
 
 
 class DivergenceWarning(RuntimeWarning):
@@ -9,6 +14,15 @@ class DivergenceWarning(RuntimeWarning):
     See Also
     --------
     SparseBayesNARXRegressor.predict : Defines the plausible range.
+    """
+
+
+class ExtrapolationWarning(UserWarning):
+    """Warn that inputs leave the range of the training record.
+
+    See Also
+    --------
+    SparseBayesNARXRegressor.predict : Defines when, and what follows for its bands.
     """
 
 

@@ -12,8 +12,9 @@ from .. import _validation as checks
 from .._random import draw_seed
 from .._saved_state import SavedStateMixin
 from .._warnings import warn_caller
-from ..exceptions import DivergenceWarning
+from ..exceptions import DivergenceWarning, ExtrapolationWarning
 from .prediction import ensemble as ensembles
+from .prediction.bands import Bands, bands_of, excess, widen
 from .prediction.ensemble import Ensemble, LaggedNetwork
 from .prediction.streaming import (
     StreamingPredictor,
@@ -33,6 +34,7 @@ class LaggedModel(NamedTuple):
     u_mean, y_mean : (n_inputs,) and (n_outputs,) means of the training record
     step_variance : (n_outputs,) mean square of the steps from row to row
     single_output : whether y had one dimension in fit
+    bands : what turns standard deviations into bands
     """
 
     ensemble: Ensemble
@@ -40,6 +42,7 @@ class LaggedModel(NamedTuple):
     y_mean: np.ndarray
     step_variance: np.ndarray
     single_output: bool
+    bands: Bands
 
 
 def make_lagged_model(networks, weights, record, seen, single_output):
@@ -55,6 +58,7 @@ def make_lagged_model(networks, weights, record, seen, single_output):
         y_mean=np.nanmean(Y, axis=0),
         step_variance=typical_step(seen.Y, starts),
         single_output=single_output,
+        bands=bands_of(U, Y),
     )
 
 
@@ -171,6 +175,8 @@ class LaggedPredictorMixin(SavedStateMixin):
             Return standard deviations of new observations as well. They combine
             the posterior of the weights (delta method) and the noise of every step
             since the last measured output, linearised around the predicted path.
+            Where an input of the window is outside the range of the training record by
+            more than a tenth of it, or a free run is, they grow with the distance.
         state : SimulationState, default=None
             Where an earlier free run stopped; ``X`` holds the rows that follow. The
             predictions are those of one run through all rows.
@@ -206,6 +212,9 @@ class LaggedPredictorMixin(SavedStateMixin):
         -----
         DivergenceWarning
             If predictions diverged, with their number.
+        ExtrapolationWarning
+            If an input is outside the range of the training record, by more than a
+            tenth of this range.
         """
         check_is_fitted(self)
         model = self._lagged
@@ -230,9 +239,11 @@ class LaggedPredictorMixin(SavedStateMixin):
                 "training record) and are NaN.",
                 DivergenceWarning,
             )
+        _warn_of_extrapolation(self, query)
         mean = _shape_like_y(model, query, forecast.mean)
         if return_std:
-            return mean, _shape_like_y(model, query, forecast.std)
+            std = _bands(model, query, forecast, y, horizon)
+            return mean, _shape_like_y(model, query, std)
         return (mean, state) if return_state else mean
 
     def stream(self, X_init=None, y_init=None, *, state=None):
@@ -345,14 +356,16 @@ class LaggedPredictorMixin(SavedStateMixin):
                 f"n_samples must be a positive integer; got {n_samples!r}."
             )
         query = _make_query(self, X, y, horizon, y_init, X_init, sessions)
+        runs = query.record, query.n_known, _steps(y, horizon)
         drawn, n_diverged = ensembles.draws(
-            self._lagged.ensemble,
-            query.record,
-            query.n_known,
-            _steps(y, horizon),
-            n_samples,
-            draw_seed(random_state),
+            self._lagged.ensemble, *runs, n_samples, draw_seed(random_state)
         )
+        factor = self._lagged.bands.factor
+        if runs[-1] == np.inf and (factor != 1.0).any():
+            # as wide as the bands
+            mean = ensembles.forecast(self._lagged.ensemble, *runs, False).mean
+            mean = mean[:, :, None]
+            drawn = mean + factor[:, None] * (drawn - mean)
         if n_diverged:
             warn_caller(
                 f"{n_diverged} of {n_samples} draws diverged (beyond "
@@ -360,6 +373,7 @@ class LaggedPredictorMixin(SavedStateMixin):
                 "training record) and are NaN from there on.",
                 DivergenceWarning,
             )
+        _warn_of_extrapolation(self, query)
         return _shape_like_y(self._lagged, query, drawn)
 
     def score(self, X, y, sample_weight=None, *, sessions=None, horizon="auto"):
@@ -419,14 +433,47 @@ def _steps(y, horizon):
     return np.inf if y is None or horizon is None else horizon
 
 
+def _bands(model, query, forecast, y, horizon):
+    """Standard deviations with what the bands add to them."""
+    is_free_run = _steps(y, horizon) == np.inf
+    ensemble, record = model.ensemble, query.record
+    scale = ensemble.members[0].fitted.scaling.y_scale
+    arguments = record, ensemble.max_lag, is_free_run, scale
+    return widen(model.bands, forecast.std, forecast.mean, *arguments)
+
+
+def _warn_of_extrapolation(estimator, query):
+    """Warn of the first input that leaves the range of the training record."""
+    bands = estimator._lagged.bands
+    out = excess(query.record.U, bands.low_inputs, bands.high_inputs) > 0.0
+    if not out.any():
+        return
+    k = int(np.flatnonzero(out.any(axis=0))[0])
+    rows = _rows_of_user(query, out[:, k])
+    if not rows.any():
+        return
+    values = _rows_of_user(query, query.record.U[:, k])
+    warn_caller(
+        f"Input {input_names(estimator)[k]} is outside the range of the training "
+        f"record, {bands.low_inputs[k]:.4g} to {bands.high_inputs[k]:.4g}, in "
+        f"{np.count_nonzero(rows)} rows, the first of them row {rows.argmax()}: found "
+        f"{np.nanmin(values):.4g} to {np.nanmax(values):.4g}. The model extrapolates "
+        "there, and is fitted to nothing that says how well.",
+        ExtrapolationWarning,
+    )
+
+
+def _rows_of_user(query, values):
+    """Without the rows before each session."""
+    keep = np.ones(len(values), dtype=bool)
+    for start in query.record.starts[:-1]:
+        keep[start : start + query.n_before] = False
+    return values[keep]
+
+
 def _shape_like_y(model, query, values):
     """Without the rows before each session, and flat for a single output."""
-    starts = query.record.starts
-    if query.n_before:
-        keep = np.ones(len(values), dtype=bool)
-        for start in starts[:-1]:
-            keep[start : start + query.n_before] = False
-        values = values[keep]
+    values = _rows_of_user(query, values)
     return values[:, 0] if model.single_output else values
 
 

@@ -1,0 +1,156 @@
+"""Bands of free runs: their factor, and what lies outside the training record."""
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn.exceptions import ExtrapolationWarning
+from skbayesnn.sparse_bayes.prediction.bands import (
+    bands_of,
+    excess,
+    learn_factor,
+    widen,
+)
+from skbayesnn.sparse_bayes.records.layout import Record
+
+
+def record(n=200, seed=0):
+    """Two inputs in [-1, 1], and a stable output."""
+    rng = np.random.default_rng(seed)
+    u = rng.uniform(-1.0, 1.0, (n, 2))
+    u[:2] = [[-1.0, -1.0], [1.0, 1.0]]
+    y = np.zeros(n)
+    for t in range(1, n):
+        y[t] = 0.6 * y[t - 1] + u[t - 1, 0] - 0.3 * u[t - 1, 1] ** 2
+    return u, y + 0.05 * rng.standard_normal(n)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    u, y = record()
+    model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=(3,), random_state=0)
+    return model.set_params(focus="simulation", max_cycles=200).fit(u, y)
+
+
+def with_factor(model, factor):
+    """A copy whose bands have a factor."""
+    lagged = model._lagged
+    bands = lagged.bands._replace(factor=np.array([factor]))
+    copy = SparseBayesNARXRegressor(**model.get_params())
+    vars(copy).update(vars(model))
+    copy._lagged = lagged._replace(bands=bands)
+    return copy
+
+
+def test_a_factor_is_learned():
+    rng = np.random.default_rng(0)
+    parts = [rng.standard_normal(20000) for _ in range(3)]
+    assert_allclose(learn_factor(parts), 1.0, rtol=0.03)
+    assert_allclose(learn_factor([2.5 * part for part in parts]), 2.5, rtol=0.03)
+    with_gaps = [np.append(part, np.nan) for part in parts]
+    assert learn_factor(with_gaps) == learn_factor(parts)
+    # a long stretch counts no more than a short one
+    unequal = [np.full(1000, 0.1), np.full(10, 4.0)]
+    assert_allclose(learn_factor(unequal), 4.0 / 1.96, rtol=1e-4)
+    assert learn_factor([]) == learn_factor([np.array([np.nan])]) == 1.0
+
+
+def test_excess_is_relative_to_the_range():
+    values = np.array([[0.0, 5.0], [2.0, 5.0], [2.2, 5.0], [3.0, 6.0], [-1.0, np.nan]])
+    found = excess(values, np.array([0.0, 5.0]), np.array([2.0, 5.0]))
+    assert_allclose(found, [[0, 0], [0, 0], [0, 0], [0.4, 1.0], [0.4, 0]], atol=1e-12)
+
+
+def test_bands_widen_where_the_window_leaves_the_range():
+    U = np.zeros((12, 1))
+    U[3] = 2.0
+    bands = bands_of(np.array([[-1.0], [1.0]]), np.array([[0.0], [10.0]]))
+    mean, std = np.full((12, 1), 5.0), np.ones((12, 1))
+    std[0] = 0.0
+    mean[11] = 13.0
+    data = Record(U, None, None, np.array([0, 6, 12]))
+    for is_free_run in (True, False):
+        wide = widen(bands, std, mean, data, 4, is_free_run, np.array([2.0]))[:, 0]
+        # 0.4 of the range beyond the tolerance, in its row and the next ones
+        by_input = np.sqrt(1.0 + (0.4 * 2.0) ** 2)
+        assert_allclose(wide[3:6], by_input)
+        assert_array_equal(wide[:3], [0.0, 1.0, 1.0])
+        # not beyond the session
+        assert_array_equal(wide[6:11], 1.0)
+        assert_allclose(wide[11], np.sqrt(1.0 + 2.0**2) if is_free_run else 1.0)
+
+
+def test_inputs_out_of_range_are_named(fitted):
+    u, _ = record(50, seed=1)
+    fitted.predict(u)
+    u[[7, 9], 1] = 1.5, -3.0
+    message = (
+        "Input x1 is outside the range of the training record, -1 to 1, in 2 rows, the "
+        "first of them row 7: found -3 to 1.5."
+    )
+    with pytest.warns(ExtrapolationWarning, match=re.escape(message)) as warned:
+        inside, wide = fitted.predict(u, return_std=True)
+    assert warned[0].filename == __file__
+    assert np.isfinite(inside).all()
+    with pytest.warns(ExtrapolationWarning, match="Input x1"):
+        fitted.sample_y(u, n_samples=2)
+    calm = u.clip(-1.0, 1.0)
+    narrow = fitted.predict(calm, return_std=True)[1]
+    assert (wide[7:12] > 1.05 * narrow[7:12]).all()
+    assert_array_equal(wide[:7], narrow[:7])
+
+
+def test_rows_that_were_given_are_not_judged(fitted):
+    u, y = record(50, seed=1)
+    before = u[:10] * 3.0
+    fitted.predict(u, X_init=before, y_init=y[:10])
+
+
+def test_missing_inputs_are_not_out_of_range(fitted):
+    u, _ = record(30, seed=1)
+    u[20] = np.nan
+    assert np.isnan(fitted.predict(u)[20:]).all()
+
+
+def test_the_factor_is_that_of_free_runs(fitted):
+    u, y = record(80, seed=2)
+    wide = with_factor(fitted, 3.0)
+    mean, std = fitted.predict(u, y_init=y[:2], return_std=True)
+    same, three = wide.predict(u, y_init=y[:2], return_std=True)
+    assert_array_equal(same, mean)
+    assert_allclose(three, 3.0 * std)
+    assert_array_equal(
+        wide.predict(u, y, return_std=True)[1], fitted.predict(u, y, return_std=True)[1]
+    )
+
+
+def test_samples_are_as_wide_as_the_bands(fitted):
+    u, y = record(40, seed=2)
+    wide = with_factor(fitted, 3.0)
+    drawn = fitted.sample_y(u, y_init=y[:2], n_samples=50)
+    mean = fitted.predict(u, y_init=y[:2])[:, None]
+    expected = mean + 3.0 * (drawn - mean)
+    assert_allclose(wide.sample_y(u, y_init=y[:2], n_samples=50), expected, rtol=1e-12)
+
+
+def test_a_run_that_leaves_the_range_is_uncertain(fitted):
+    u, y = record(40, seed=2)
+    far = 40.0 * np.ones(2)
+    mean, std = fitted.predict(u, y_init=far, return_std=True)
+    low, high = fitted._lagged.bands.low_outputs, fitted._lagged.bands.high_outputs
+    distance = mean - high - 0.1 * (high - low)
+    outside = np.flatnonzero(distance[2:] > 0) + 2
+    assert len(outside)
+    assert (std[outside] >= distance[outside]).all()
+
+
+def test_without_inputs():
+    _, y = record()
+    model = SparseBayesNARXRegressor(output_lags=2, hidden_layer_sizes=()).fit(None, y)
+    mean, std = model.predict(np.empty((20, 0)), y_init=y[:2], return_std=True)
+    assert np.isfinite(mean).all()
+    assert (std[2:] > 0).all()
+
