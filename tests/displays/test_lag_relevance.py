@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from display_models import Network
+from free_run_cases import fit, output_error
 
 from skbayesnn.displays import LagRelevanceDisplay
 
@@ -27,6 +28,14 @@ def test_lag_relevance(double):
         np.testing.assert_allclose(heights, display.relevance[kept])
         crosses = panel.get_lines()[0].get_xdata()
         np.testing.assert_array_equal(crosses, display.lags[of_signal & display.pruned])
+
+
+def test_lags_of_single_signals_and_of_differences():
+    u, y, _ = output_error(100)
+    model = fit(u, y, {"x0": [3, 5]}, 2, output="difference", focus="prediction")
+    display = LagRelevanceDisplay.from_estimator(model)
+    assert display.signal_names == ["x0", "diff(y)"]
+    np.testing.assert_array_equal(display.lags, [3, 5, 1, 2])
 
 
 def test_lag_relevance_wraps_and_handles_full_pruning():
