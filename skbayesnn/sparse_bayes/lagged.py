@@ -58,7 +58,7 @@ def make_lagged_model(networks, weights, record, seen, single_output):
         y_mean=np.nanmean(Y, axis=0),
         step_variance=typical_step(seen.Y, starts),
         single_output=single_output,
-        bands=bands_of(U, Y),
+        bands=bands_of(U, Y, lags.difference),
     )
 
 

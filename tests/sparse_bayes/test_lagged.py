@@ -253,6 +253,7 @@ def test_displays_accept_it(n_estimators):
     plt.close("all")
 
 
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.ExtrapolationWarning")
 @pytest.mark.parametrize("focus", ["prediction", "simulation"])
 def test_large_outputs_without_scaling_do_not_count_as_diverged(focus):
     """The limit follows the record, not the unit."""

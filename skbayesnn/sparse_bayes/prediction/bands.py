@@ -34,14 +34,20 @@ class Bands(NamedTuple):
     high_outputs: np.ndarray
 
 
-def bands_of(U, Y):
-    """`Bands` of a training record, whose factors are 1."""
-    inputs = [
+def bands_of(U, Y, difference=False):
+    """`Bands` of a training record, whose factors are 1.
+
+    A model of differences does not depend on the level of its outputs: no level is out
+    of its range.
+    """
+    low, high = (
         f(U, axis=0) if U.shape[1] else np.zeros(0) for f in (np.nanmin, np.nanmax)
-    ]
-    return Bands(
-        np.ones(Y.shape[1]), *inputs, np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
     )
+    infinite = np.full(Y.shape[1], np.inf)
+    outputs = (-infinite, infinite)
+    if not difference:
+        outputs = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
+    return Bands(np.ones(Y.shape[1]), low, high, *outputs)
 
 
 def excess(values, low, high):
@@ -68,13 +74,21 @@ def widen(bands, std, mean, record, max_lag, is_free_run, y_scale):
     variance = std**2
     if is_free_run:
         variance = variance * bands.factor**2
-        outputs = excess(mean, bands.low_outputs, bands.high_outputs)
-        variance = variance + (outputs * (bands.high_outputs - bands.low_outputs)) ** 2
+        variance = variance + _distance(bands, mean) ** 2
     inputs = excess(record.U, bands.low_inputs, bands.high_inputs)
     of_rows = _within(inputs.max(axis=1, initial=0.0), max_lag, record.starts)
     variance = variance + (of_rows[:, None] * y_scale) ** 2
     # rows that were given stay exact
     return np.where(std == 0.0, 0.0, np.sqrt(variance))
+
+
+def _distance(bands, mean):
+    """How far outputs (n_rows, n_outputs) are out of their range."""
+    low, high = bands.low_outputs, bands.high_outputs
+    margin = TOLERANCE * (high - low)
+    with np.errstate(invalid="ignore"):
+        distance = np.fmax(low - margin - mean, mean - high - margin)
+    return np.where(distance > 0.0, distance, 0.0)
 
 
 def _within(values, n_before, starts):

@@ -153,4 +153,3 @@ def test_without_inputs():
     mean, std = model.predict(np.empty((20, 0)), y_init=y[:2], return_std=True)
     assert np.isfinite(mean).all()
     assert (std[2:] > 0).all()
-
