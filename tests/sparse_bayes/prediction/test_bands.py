@@ -52,9 +52,10 @@ def test_a_factor_is_learned():
     assert_allclose(learn_factor([2.5 * part for part in parts]), 2.5, rtol=0.03)
     with_gaps = [np.append(part, np.nan) for part in parts]
     assert learn_factor(with_gaps) == learn_factor(parts)
-    # a long stretch counts no more than a short one
-    unequal = [np.full(1000, 0.1), np.full(10, 4.0)]
-    assert_allclose(learn_factor(unequal), 4.0 / 1.96, rtol=1e-4)
+    # stretches that differ: their mean and a standard deviation
+    unequal = [np.full(1000, 1.96), np.full(10, 3 * 1.96)]
+    assert_allclose(learn_factor(unequal), 2.0 + np.sqrt(2.0), rtol=1e-4)
+    assert_allclose(learn_factor(unequal[:1]), 1.0, rtol=1e-4)
     assert learn_factor([]) == learn_factor([np.array([np.nan])]) == 1.0
 
 
