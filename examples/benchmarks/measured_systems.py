@@ -8,8 +8,8 @@ what the benchmark prescribes) and of one step ahead; with them stand the covera
 its bands in free run, what was chosen, and the seconds of the fit. Beside it:
 the mean, a linear ARX model and scikit-learn's MLP run freely, both with the lags of
 least error in a free run through the last 30 % of the training record, and, where they
-are installed, fastcan and SysIdentPy in the same way. Nothing is chosen on a test
-record.
+are installed, quadratic models of 20 terms by fastcan and SysIdentPy in the same way.
+Nothing is chosen on a test record.
 
 The five records of ``systems`` are files in that folder of the data sets (environment
 variable SKBAYESNN_DATA); the others are those of the fetch functions. ``--parts`` runs
@@ -39,6 +39,9 @@ from skbayesnn.metrics import interval_coverage, simulation_rmse
 
 LEVELS = (0.5, 0.9, 0.95)
 LAGS = (1, 2, 3, 5, 8, 12, 20, 30)
+# Lags and terms of the quadratic models of fastcan and SysIdentPy.
+QUADRATIC_LAGS = (1, 2, 3, 5, 8, 12)
+N_TERMS = 20
 
 
 class Task(NamedTuple):
@@ -246,12 +249,12 @@ def perceptron(Z, y, seed):
     return MLPRegressor(random_state=seed, max_iter=1000).fit(Z, y).predict
 
 
-def choose_lag(make, train, seed=0):
+def choose_lag(make, train, lags, seed=0):
     """The lags of least error in a free run through the last 30 % of the record."""
     u, y = train
     split = int(0.7 * len(y))
-    errors = {}
-    for lag in LAGS:
+    errors = {lags[0]: np.inf}
+    for lag in lags:
         if split < 4 * (2 * lag + 1):
             continue
         model = Stepper(make, (u[:split], y[:split]), lag, seed)
@@ -260,9 +263,9 @@ def choose_lag(make, train, seed=0):
     return min(errors, key=errors.get)
 
 
-def run_stepper(make, task, seed=0):
+def run_stepper(make, task, seed=0, lags=LAGS):
     begin = time.perf_counter()
-    lag = choose_lag(make, task.train, seed)
+    lag = choose_lag(make, task.train, lags, seed)
     model = Stepper(make, task.train, lag, seed)
     row = {"lag": lag, "seconds": time.perf_counter() - begin}
     for name, (u, y) in task.tests.items():
@@ -274,33 +277,51 @@ def run_stepper(make, task, seed=0):
     return row
 
 
-def fastcan_terms(Z, y, seed):
-    """Linear and product terms that fastcan selects, fitted by least squares."""
+def quadratic(select):
+    """A model of regressors and their products, of which ``select`` takes some."""
+
+    def make(Z, y, seed):
+        n_regressors = Z.shape[1]
+        left, right = np.triu_indices(n_regressors + 1)
+
+        def terms(Z, chosen):
+            # a column of ones makes the constant and the linear terms
+            with_one = np.column_stack([np.ones(len(Z)), Z])
+            return with_one[:, left[chosen]] * with_one[:, right[chosen]]
+
+        # the first one is the constant, which needs no choice
+        candidates = terms(Z, np.arange(1, len(left)))
+        chosen = 1 + select(candidates, y, min(N_TERMS, len(left) - 1))
+        chosen = np.append(0, chosen)
+        coef = np.linalg.lstsq(terms(Z, chosen), y, rcond=None)[0]
+        return lambda Z: terms(Z, chosen) @ coef
+
+    return make
+
+
+def by_fastcan(candidates, y, n_terms):
     fastcan = importlib.import_module("fastcan")
-    pairs = np.triu_indices(Z.shape[1])
-    terms = lambda Z: np.hstack([Z, Z[:, pairs[0]] * Z[:, pairs[1]]])  # noqa: E731
-    n_terms = min(20, Z.shape[1])
-    selector = fastcan.FastCan(n_terms, verbose=0).fit(terms(Z), y)
-    chosen = selector.get_support(indices=True)
-    solve = np.column_stack([terms(Z)[:, chosen], np.ones(len(Z))])
-    coef = np.linalg.lstsq(solve, y, rcond=None)[0]
-    return lambda Z: terms(Z)[:, chosen] @ coef[:-1] + coef[-1]
+    try:
+        selector = fastcan.FastCan(n_terms, verbose=0).fit(candidates, y)
+    except RuntimeError:
+        # it refuses more terms than are independent, as of an input with two levels
+        return by_fastcan(candidates, y, n_terms - 1)
+    return selector.get_support(indices=True)
 
 
-def sysidentpy_terms(Z, y, seed):
-    """Polynomial terms that FROLS of SysIdentPy selects from given regressors."""
-    basis = importlib.import_module("sysidentpy.basis_function").Polynomial(degree=2)
-    frols = importlib.import_module("sysidentpy.model_structure_selection").FROLS
-    model = frols(basis_function=basis, model_type="NFIR", ylag=1, xlag=[[1]] * 1)
-    matrix = basis.fit(Z, max_lag=0)
-    _, order, *_ = model.error_reduction_ratio(matrix, y[:, None], min(20, Z.shape[1]))
-    coef = np.linalg.lstsq(matrix[:, order], y, rcond=None)[0]
-    return lambda Z: basis.fit(Z, max_lag=0)[:, order] @ coef
+def by_sysidentpy(candidates, y, n_terms):
+    """Forward regression with the error reduction ratio (FROLS)."""
+    package = importlib.import_module("sysidentpy.model_structure_selection")
+    model = package.FROLS()
+    # the rows before the first lag are not among these
+    model.max_lag = 0
+    _, order, _ = model.error_reduction_ratio(candidates, y[:, None], n_terms)
+    return np.asarray(order, dtype=int)[:n_terms]
 
 
 OPTIONAL = {
-    "fastcan": ("fastcan", fastcan_terms),
-    "SysIdentPy": ("sysidentpy", sysidentpy_terms),
+    "fastcan": ("fastcan", quadratic(by_fastcan)),
+    "SysIdentPy": ("sysidentpy", quadratic(by_sysidentpy)),
 }
 
 
@@ -323,7 +344,7 @@ def run_peers(task, arguments):
         if importlib.util.find_spec(package) is None:
             results[name] = {"skipped": f"{package} is not installed"}
             continue
-        results[name] = run_stepper(make, task)
+        results[name] = run_stepper(make, task, lags=QUADRATIC_LAGS)
     for name, rows in results.items():
         print("   ", name, rows, flush=True)
     return results

@@ -8,6 +8,7 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _validation as checks
+from .._sklearn import safe_indexing
 from .learning.selection import free_runs_through, mean_squared_error, steps_through
 from .narx import SparseBayesNARXRegressor
 from .records.layout import Record
@@ -18,7 +19,9 @@ from .search import Candidate
 SETTLED = 1.5
 # Cycles of the last stage of a fit that is only scored. All candidates get the same
 # number; a fit that would go on is neither preferred nor rejected for it.
-SCORED_CYCLES = 25
+SCORED_CYCLES = 15
+# Least squares need no more.
+LINEAR_CYCLES = 5
 
 
 class Task(NamedTuple):
@@ -55,7 +58,7 @@ class Data(NamedTuple):
         rows = np.flatnonzero(behind < -(-n_rows // len(first)))
         starts = checks.session_starts(block[rows], len(rows))
         return Data(
-            self.U[rows] if self.U.shape[1] else None,
+            None if self.X is None else safe_indexing(self.X, rows),
             self.y[rows],
             block[rows],
             self.U[rows],
@@ -66,15 +69,17 @@ class Data(NamedTuple):
 
 
 def fit_or_score(task, shared, data, sample):
-    """A model of the whole record, or its error in a fold that its fit did not see.
+    """A model of a sample, or its error in a fold that its fit did not see.
 
     The fit sees a ``sample`` of the record; its free run passes through all of it.
     """
     candidate, seed, fold = task
     model = make_model(candidate, seed, shared)
     if fold is None:
-        return _fit(model, data.X, data.y, data.sessions)
-    model.set_params(max_cycles=min(model.max_cycles, SCORED_CYCLES))
+        return _fit(model, sample.X, sample.y, sample.sessions)
+    least_squares = candidate.model == "linear" and candidate.reg_lambda == 0.0
+    enough = LINEAR_CYCLES if least_squares else SCORED_CYCLES
+    model.set_params(max_cycles=min(model.max_cycles, enough))
     held_out = sample.folds == fold
     hidden = held_out if sample.y.ndim == 1 else held_out[:, None]
     try:

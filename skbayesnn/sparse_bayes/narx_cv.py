@@ -32,9 +32,10 @@ from .regressor_texts import TEXTS
 from .search import Clock, Limits, Search, Table, close_to_best, geometric_mean
 
 # Rows of a record that the search fits networks and linear models to, at most; the
-# free runs that are scored pass through all of it.
+# free runs that are scored pass through all of it. And rows for the ensemble.
 NETWORK_ROWS = 2000
-LINEAR_ROWS = 20_000
+LINEAR_ROWS = 10_000
+MEMBER_ROWS = 20_000
 # Fraction of ``max_time`` for the search; the rest is for the ensemble.
 SEARCH_TIME = 0.6
 
@@ -50,8 +51,9 @@ class SparseBayesNARXRegressorCV(
     passes through it is scored there (one-step errors for ``focus="prediction"``).
     Linear ARX models come first, then networks that were fitted to free runs and to
     one-step errors, with several lags and strengths of the prior, on a few stretches;
-    the best of them are tried on all. Those close to the best (at most 1.25 times its
-    error) form an ensemble of fits to the whole record. If no network is better than
+    the best of them are tried on more. Those close to the best form an ensemble of fits
+    to the whole record: their error is at most 1.2 times as large, or at most 1.4 times
+    if that is within a standard error over the stretches. If no network is better than
     the best linear ARX model, that is the result.
 
     Parameters
@@ -66,11 +68,13 @@ class SparseBayesNARXRegressorCV(
         Candidates for ``reg_lambda`` of networks. "auto" is 6 and 20, and weaker or
         stronger ones, from 0.2 to 200, where one of these is the best.
     cv : int, default=8
-        Stretches, of equal length, into which every session is cut.
+        Stretches, of equal length, into which every session is cut. At most five of
+        them are held out, in turn: fits to nearly the whole record tell more than more
+        stretches do.
     n_estimators : int, default=6
-        Networks in the ensemble. Each candidate that is kept is fitted from one start
-        more than it has networks, and starts that ended in a clearly worse optimum are
-        left out. A linear model stands alone.
+        Networks in the ensemble. A candidate with two or more is fitted from one start
+        more, and starts that ended in a clearly worse optimum are left out. A linear
+        model stands alone.
     {{include_current_input}}
     focus : {"simulation", "prediction"}, default="simulation"
         Errors that the fits and their choice are about: of a free run or of one step
@@ -93,7 +97,8 @@ class SparseBayesNARXRegressorCV(
     {{kappa_variance}}
     {{kappa_weight}}
     max_cycles : int, default=200
-        Largest number of cycles of a fit. Fits that are only scored end after 25.
+        Largest number of cycles of a fit. Fits that are only scored end after 15 in
+        their last stage.
     max_time : float or None, default=None
         Seconds after which no further fit begins; the ensemble is then formed of the
         best that was found so far. Three fifths of it are for the search. A fit that
@@ -148,7 +153,8 @@ class SparseBayesNARXRegressorCV(
     Candidates are compared by the geometric mean of their errors, because the errors of
     stretches differ by factors. For records of more than 2,000 rows, networks are
     compared by fits to the first rows of every stretch, 2,000 in all; the free runs
-    that score them pass through the whole record.
+    that score them pass through the whole record. The ensemble is fitted to the whole
+    record up to 20,000 rows, and to so many of a longer one.
 
     References
     ----------
@@ -336,9 +342,7 @@ class SparseBayesNARXRegressorCV(
         """
         shared = {name: getattr(self, name) for name in SHARED_BY_FITS}
         jobs = (
-            delayed(fit_or_score)(
-                task, shared, data, samples.get(task.candidate.model, data)
-            )
+            delayed(fit_or_score)(task, shared, data, samples[task.candidate.model])
             for task in tasks
         )
         results, begin = [], clock.passed
@@ -363,7 +367,7 @@ class SparseBayesNARXRegressorCV(
         n_members = np.full(len(kept), self.n_estimators // len(kept))
         n_members[: self.n_estimators % len(kept)] += 1
         n_starts = [
-            1 if candidate.model == "linear" else n + 1
+            1 if candidate.model == "linear" or n == 1 else n + 1
             for candidate, n in zip(kept, n_members.tolist(), strict=True)
         ]
         tasks = [
@@ -371,7 +375,9 @@ class SparseBayesNARXRegressorCV(
             for candidate, n in zip(kept, n_starts, strict=True)
             for seed in seeds[:n]
         ]
-        models = self._run(tasks, data, {}, clock, 1.0)
+        sample = data.thinned(MEMBER_ROWS)
+        samples = {"linear": sample, "network": sample}
+        models = self._run(tasks, data, samples, clock, 1.0)
         members, weights = [], []
         for candidate, n in zip(kept, n_members.tolist(), strict=True):
             pairs = zip(tasks, models, strict=False)

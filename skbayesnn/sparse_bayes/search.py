@@ -7,7 +7,7 @@ where they may still change the choice:
 
 1. references: the mean, the last value, and linear ARX models with more and more lags;
 2. networks, of all lags and strengths, on three of the stretches;
-3. the best one of all, and of other lags, on all stretches.
+3. those that are still close to the best, on more stretches.
 
 Where the best value is the last of its grid, the grid is continued.
 """
@@ -27,13 +27,17 @@ LINEAR_LAGS = (1, 2, 3, 5, 7, 10, 14, 20, 30)
 STRENGTHS = (6.0, 20.0)
 LAG_GROWTH = 1.6
 STRENGTH_RANGE = (0.2, 200.0)
-# Stretches of the first rounds, and candidates that come into the last one.
+# Stretches of the first rounds and of the last one, and candidates that come into it:
+# those whose error is not so many times the least one.
 FIRST_FOLDS = 3
-N_FINALISTS = 4
-# Members of the ensemble are those whose error is at most this many times the least
-# one: estimates from eight stretches of one record differ by as much where another cut
-# into stretches would change their order.
-CLOSE = 1.25
+LAST_FOLDS = 5
+N_FINALISTS = 6
+HOPEFUL = 1.75
+# Members of the ensemble are those whose error is at most so many times the least one;
+# or farther, if the errors of the stretches scatter so much that it is within a
+# standard error of the least one: then another cut into stretches changes the order.
+CLOSE = 1.2
+FARTHEST = 1.4
 # Linear models are equal whose errors differ by less.
 EQUAL = 1.02
 # Lags with which a linear model errs so many times more than with longer ones miss a
@@ -41,7 +45,7 @@ EQUAL = 1.02
 TOO_SHORT = 1.5
 # A fit takes about rows times squared weights; beyond this a lag is left to linear
 # models.
-MAX_WORK = 1.3e8
+MAX_WORK = 1.5e8
 
 
 class Candidate(NamedTuple):
@@ -115,7 +119,7 @@ class Table:
         return sorted(most, key=self.error)
 
     def clearly_worse(self, candidate, best):
-        """Whether errors exceed those of the best by more than a standard error.
+        """Whether errors exceed those of the best by a standard error.
 
         The ratios of the folds on which both were tried are compared.
         """
@@ -124,7 +128,8 @@ class Table:
         ratio = ratio[np.isfinite(ratio)]
         if len(ratio) < 2:
             return candidate != best
-        return bool(ratio.mean() > ratio.std(ddof=1) / np.sqrt(len(ratio)))
+        spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
+        return bool(ratio.mean() > spread)
 
 
 def geometric_mean(errors):
@@ -179,7 +184,7 @@ class Search:
         self.strengths = list(STRENGTHS) if self.extend_strengths else strengths
         self.limits = limits
         places = (np.arange(1, table.n_folds + 1) * 0.618034) % 1.0
-        self.order = np.argsort(places).tolist()
+        self.order = np.argsort(places)[:LAST_FOLDS].tolist()
         self.network = "network" if limits.n_hidden else "linear"
 
     def run(self):
@@ -225,17 +230,18 @@ class Search:
         lags = [lag for lag in lags if self.limits.affordable(lag)] or lags[:1]
         arx = {c.lag: self.table.error(c, self.order) for c in linear}
         least = min(arx.values(), default=np.inf)
-        best = min(arx, key=arx.get, default=0)
-        if best > max(lags) and self.limits.affordable(best):
-            lags.append(best)
         enough = [lag for lag in lags if not arx.get(lag, 0.0) > TOO_SHORT * least]
-        return enough or lags[-1:]
+        if enough:
+            return enough
+        best = min(arx, key=arx.get)
+        return [best] if self.limits.affordable(best) else lags[-1:]
 
     def grid_round(self, lags):
-        """Networks of all lags and strengths, on a few folds; both grids may grow.
+        """Networks of all lags and strengths, on a few folds.
 
-        One-step fits get one strength, the weakest: free runs ask for more of it. Where
-        they turn out to be best, the others follow.
+        Of two kinds the one-step fits get the weakest strength alone: where they are
+        best, the others follow. Where the best candidate is at the end of a grid, this
+        is continued.
         """
         folds = self.order[:FIRST_FOLDS]
         tried = []
@@ -266,7 +272,7 @@ class Search:
         strengths = [c.reg_lambda for c in alike if c.lag == best.lag]
         new = [best._replace(reg_lambda=s) for s in self.strengths]
         if self.extend_strengths:
-            following = self.next_strength(best.reg_lambda, strengths)
+            following = self.next_strength(best.reg_lambda, strengths + self.strengths)
             new += [best._replace(reg_lambda=s) for s in following]
         if self.extend_lags and best.lag == max(c.lag for c in alike):
             longer = self.longer(best.lag)
@@ -275,29 +281,13 @@ class Search:
         return [c for c in new if c not in tried]
 
     def finalists(self, tried):
-        """Candidates for the remaining folds: the best, and the best of other lags.
-
-        Of each lag it is the strongest prior that is not clearly worse than the best:
-        what weaker ones gain on a few folds they may lose many times over where
-        predictions leave the record.
-        """
-        ranked = self.table.ranked(tried, self.order[:FIRST_FOLDS])
-        best = {}
-        for candidate in ranked:
-            best.setdefault((candidate.fitted_to, candidate.lag), candidate)
-        strongest = [
-            max(
-                (
-                    c
-                    for c in ranked
-                    if (c.fitted_to, c.lag) == pair
-                    and not self.table.clearly_worse(c, of_pair)
-                ),
-                key=lambda c: c.reg_lambda,
-            )
-            for pair, of_pair in best.items()
+        """Candidates for the remaining folds: those that may still be close."""
+        folds = self.order[:FIRST_FOLDS]
+        ranked = self.table.ranked(tried, folds)[:N_FINALISTS]
+        error = self.table.error
+        return [
+            c for c in ranked if error(c, folds) <= HOPEFUL * error(ranked[0], folds)
         ]
-        return list(dict.fromkeys([*ranked[:1], *strongest]))[:N_FINALISTS]
 
     def next_strength(self, best, strengths):
         """What continues the grid beyond its best value; nothing within the grid."""
@@ -306,13 +296,14 @@ class Search:
         if best == max(strengths) and 3.0 * best <= high:
             following.append(3.0 * best)
         if best == min(strengths) and best / 3.0 >= low:
-            following.append(best / 3.0)
+            following.append(round(best / 3.0, 3))
         return following
 
 
 def close_to_best(table):
     """Candidates for the ensemble: those close to the best, the best first.
 
+    Close is a fifth, or what the errors cannot tell apart, up to a factor of 1.4.
     Only networks stand beside a network, because what a linear model lacks on some
     rows the others cannot mend. A linear model that is best stands alone: a network
     would add nothing but its variance. Of the linear models it is the one with the
@@ -324,8 +315,13 @@ def close_to_best(table):
     if best.model == "linear" and best.reg_lambda == 0.0:
         near = [c for c in alike if table.error(c) <= EQUAL * table.error(best)]
         return [min(near, key=lambda c: c.lag)]
-    limit = CLOSE * table.error(best)
-    return [c for c in alike if table.error(c) <= limit]
+    least = table.error(best)
+    return [
+        c
+        for c in alike
+        if table.error(c) <= CLOSE * least
+        or (table.error(c) <= FARTHEST * least and not table.clearly_worse(c, best))
+    ]
 
 
 class Clock:
