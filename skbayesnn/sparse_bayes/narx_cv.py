@@ -370,10 +370,12 @@ class SparseBayesNARXRegressorCV(
             1 if candidate.model == "linear" or n == 1 else n + 1
             for candidate, n in zip(kept, n_members.tolist(), strict=True)
         ]
+        # a start of each before the next ones: the time may be over before the last
         tasks = [
             Task(candidate, seed, None)
+            for number, seed in enumerate(seeds)
             for candidate, n in zip(kept, n_starts, strict=True)
-            for seed in seeds[:n]
+            if number < n
         ]
         sample = data.thinned(MEMBER_ROWS)
         samples = {"linear": sample, "network": sample}
@@ -384,7 +386,7 @@ class SparseBayesNARXRegressorCV(
             of_this = [model for task, model in pairs if task.candidate == candidate]
             of_this = settled(of_this, data, self.focus)[:n]
             members += of_this
-            weights += [n / len(of_this)] * len(of_this)
+            weights += [n / len(of_this) for _ in of_this]
         # a model is that of a diverged start only if no other start was left
         stable = [not member._learned.diverged for member in members]
         if not any(stable):

@@ -65,6 +65,28 @@ def test_starts_that_ended_in_a_worse_optimum_are_left_out(monkeypatch):
     assert starts == [seeds[0], seeds[2], seeds[0]]
 
 
+@pytest.mark.parametrize("n_fits", [1, 2, 3])
+def test_time_is_over_before_the_last_member(monkeypatch, n_fits):
+    """The best comes first, then one of each other candidate."""
+    keep(monkeypatch, (2, 3.0), (2, 30.0))
+
+    class Clock(_narx_cv.Clock):
+        n_looks = 0
+
+        def over(self, fraction):
+            self.n_looks += fraction == 1.0
+            return self.n_looks >= n_fits
+
+    monkeypatch.setattr(_narx_cv, "Clock", Clock)
+    u, y = record(60)
+    model = quietly(estimator((2,), n_estimators=4, max_cycles=2), u, y)
+    expected = {1: [3.0], 2: [3.0, 30.0], 3: [3.0, 3.0, 30.0]}[n_fits]
+    assert [m.reg_lambda for m in model.estimators_] == expected
+    weights = {1: [1.0], 2: [0.5, 0.5], 3: [0.25, 0.25, 0.5]}[n_fits]
+    assert_allclose(model.estimator_weights_, weights)
+    assert np.isfinite(model.predict(u, y)).all()
+
+
 @pytest.fixture(params=[(2, 6), (6, 2)], ids=["short first", "long first"])
 def mixed(request, monkeypatch):
     """An ensemble whose members look back 2 and 6 rows, fitted to gaps, too."""
