@@ -433,6 +433,8 @@ def summarize(table, kept, references):
     rows = [("mean", *nothing), ("last value", *nothing), *candidates]
     errors = [references["mean"], references["last value"]]
     errors = np.array([*errors, *(table.errors[c] for c in candidates)])
+    # all are compared on the same stretches
+    errors[:, np.isnan(errors[2:]).all(axis=0)] = np.nan
     columns = zip(*rows, strict=True)
     names = ("model", "fitted_to", "lag", "reg_lambda")
     results = {
