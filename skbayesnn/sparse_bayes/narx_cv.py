@@ -102,7 +102,8 @@ class SparseBayesNARXRegressorCV(
     max_time : float or None, default=None
         Seconds after which no further fit begins; the ensemble is then formed of the
         best that was found so far. Three fifths of it are for the search. A fit that
-        has begun is finished, and at least two are made.
+        has begun is finished, and at least two are made. What is found in a limited
+        time depends on the machine and on ``n_jobs``.
     verbose : bool or int, default=False
         Print one line per fit, with the time that is left for the round of the search,
         and what was chosen.
@@ -338,23 +339,25 @@ class SparseBayesNARXRegressorCV(
     def _run(self, tasks, data, samples, clock, fraction):
         """Fitted models, or held-out errors for tasks with a fold, in their order.
 
-        Behind this fraction of the time, the next result is the last one.
+        Behind this fraction of the time no further one begins but the first.
         """
         shared = {name: getattr(self, name) for name in SHARED_BY_FITS}
-        jobs = (
-            delayed(fit_or_score)(task, shared, data, samples[task.candidate.model])
-            for task in tasks
-        )
+
+        def jobs():
+            for number, task in enumerate(tasks):
+                if number and clock.over(fraction):
+                    return
+                sample = samples[task.candidate.model]
+                yield delayed(fit_or_score)(task, shared, data, sample)
+
         results, begin = [], clock.passed
-        running = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        for task, result in zip(tasks, running, strict=True):
+        running = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs())
+        # results first: joblib warns about a generator that is not exhausted
+        for result, task in zip(running, tasks, strict=False):
             results.append(result)
             if self.verbose:
                 a_fit = (clock.passed - begin) / len(results)
                 _report(task, result, len(tasks) - len(results), a_fit)
-            if clock.over(fraction):
-                running.close()
-                break
         return results
 
     def _learn_members(self, kept, seeds, data, clock):

@@ -495,6 +495,14 @@ def test_max_time_ends_with_the_best_so_far():
     assert np.isfinite(hurried.predict(u, y_init=y[:2])).all()
 
 
+def test_max_time_with_two_processes():
+    """What has begun is finished, without a warning."""
+    u, y = record(400)
+    model = quietly(estimator("auto", "auto", max_time=0.2, n_jobs=2), u, y)
+    assert 1 <= model.cv_results_["n_folds"][2:].sum() < 30
+    assert np.isfinite(model.predict(u, y_init=y[:2])).all()
+
+
 def dead_time(n_rows, delay):
     """A first-order lag behind a dead time, with white noise."""
     rng = np.random.default_rng(0)
