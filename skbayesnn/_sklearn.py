@@ -6,6 +6,7 @@ Nothing else in the package imports a private name, or asks for the release.
 from contextlib import nullcontext
 
 from sklearn.base import _fit_context
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 
@@ -16,10 +17,12 @@ __all__ = [
     "StrOptions",
     "fit_context",
     "one_blas_thread",
+    "safe_indexing",
     "with_callbacks",
 ]
 
 fit_context = _fit_context
+safe_indexing = _safe_indexing
 
 
 def one_blas_thread():

@@ -7,6 +7,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayesnn import SparseBayesNARXRegressorCV
+from skbayesnn._random import draw_seed
 from skbayesnn.datasets import make_cascaded_tanks
 
 LAGS, STRENGTHS, CV = (2, 4), (3.0, 30.0), 3
@@ -40,6 +41,12 @@ def tanks(n_rows=180):
 def estimator(lags=LAGS, reg_lambdas=STRENGTHS, **options):
     options = {**FAST, "random_state": 0, **options}
     return SparseBayesNARXRegressorCV(lags, reg_lambdas, **options)
+
+
+def start_seeds(n_seeds):
+    """Of the folds, and of the members."""
+    root = np.random.SeedSequence(draw_seed(0))
+    return [int(seed) for seed in root.generate_state(n_seeds) % 2**31]
 
 
 def quietly(model, *data, **arguments):

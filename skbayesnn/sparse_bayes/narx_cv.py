@@ -1,8 +1,5 @@
 """A lagged model that chooses its lags and the strength of its prior by itself."""
 
-import warnings
-from typing import NamedTuple
-
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -15,79 +12,69 @@ from .._random import draw_seed
 from .._sklearn import fit_context
 from .._warnings import warn_caller
 from .attributes import set_attributes
+from .held_out import Data, Task, fit_or_score, reference_errors, settled
 from .lagged import (
     LaggedPredictorMixin,
     check_training_record,
     input_names,
     output_names,
 )
-from .learning.selection import (
-    free_runs_through,
-    mean_squared_error,
-    not_clearly_worse,
-    steps_through,
-    stretches,
+from .learning.selection import stretches
+from .parameters import (
+    SEARCH_CONSTRAINTS,
+    SHARED_BY_FITS,
+    check_hidden_layer_sizes,
 )
-from .narx import SparseBayesNARXRegressor
-from .parameters import SEARCH_CONSTRAINTS, SHARED_BY_FITS
 from .prediction.ensemble import Ensemble
 from .records.lags import expand_lags, lagged_names, union_of_lags
-from .records.layout import Record
+from .records.layout import check_horizons
 from .regressor_texts import TEXTS
+from .search import Clock, Limits, Search, Table, close_to_best, geometric_mean
 
-# A fold in which a candidate diverges counts as this many times the outputs' variance.
-WORST_ERROR = 10.0
-
-
-class _Task(NamedTuple):
-    """One fit: which lags, strength and start, and the fold that it does not see."""
-
-    lag: int
-    reg_lambda: float
-    seed: int
-    fold: int | None
-
-
-class _Data(NamedTuple):
-    """The arguments of `fit`, and the same as arrays.
-
-    folds : (n_rows,) number of the fold of each row
-    """
-
-    X: object
-    y: np.ndarray
-    sessions: np.ndarray | None
-    U: np.ndarray
-    Y: np.ndarray
-    starts: np.ndarray
-    folds: np.ndarray
+# Rows of a record that the search fits networks and linear models to, at most; the
+# free runs that are scored pass through all of it. And rows for the ensemble.
+NETWORK_ROWS = 2000
+LINEAR_ROWS = 10_000
+MEMBER_ROWS = 20_000
+# Fraction of ``max_time`` for the search; the rest is for the ensemble.
+SEARCH_TIME = 0.6
 
 
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressorCV(
     LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 ):
-    r"""Nonlinear ARX model with built-in choice of lags and prior strength.
+    r"""Nonlinear ARX model with built-in choice of lags, prior strength and kind.
 
-    For every strength of the prior, the evidence of fits to the whole record chooses
-    the lags. Between the strengths decides cross-validation over contiguous stretches
-    of the record: a stretch's outputs are left out of the fit, and the free run that
+    All is chosen by one criterion, the error that matters: the record is cut into
+    stretches, the outputs of one stretch are left out of a fit, and the free run that
     passes through it is scored there (one-step errors for ``focus="prediction"``).
-    The strength with the least error stays, and with it the greater ones that are not
-    clearly worse (by more than two standard errors of the difference): fits with each
-    of them, from several starts, form an ensemble.
+    Linear ARX models come first, then networks that were fitted to free runs and to
+    one-step errors, with several lags and strengths of the prior, on a few stretches;
+    the best of them are tried on more. Those close to the best form an ensemble of fits
+    to the whole record: their error is at most 1.2 times as large, or at most 1.4 times
+    if that is within a standard error over the stretches. If no network is better than
+    the best linear ARX model, that is the result.
 
     Parameters
     ----------
-    lags : array-like of int, default=(5, 10, 20, 30)
-        Candidates: the longest lag of inputs and outputs. Those for which ``cv``
-        stretches of the shortest session would not hold two windows are left out.
-    reg_lambdas : array-like of float, default=(2.0, 6.0, 20.0)
-        Candidates for ``reg_lambda``.
+    lags : "auto" or array-like of int, default="auto"
+        Candidates: the longest lag of inputs and outputs. "auto" is 5, 10 and 20 for
+        networks, and 1 to 30 for linear models; longer ones follow where the longest
+        is the best, and those with which a linear model misses a part of the memory,
+        such as a dead time, are left to linear models. Lags for which ``cv`` stretches
+        of the shortest session would not hold two windows are left out.
+    reg_lambdas : "auto" or array-like of float, default="auto"
+        Candidates for ``reg_lambda`` of networks. "auto" is 6 and 20, and weaker or
+        stronger ones, from 0.2 to 200, where one of these is the best.
     cv : int, default=8
-        Stretches, of equal length, into which every session is cut.
+        Stretches, of equal length, into which every session is cut. At most five of
+        them are held out, in turn: fits to nearly the whole record tell more than more
+        stretches do.
     n_estimators : int, default=6
-        Networks in the ensemble; at least one for each strength that is kept.
+        Networks in the ensemble. A candidate with two or more is fitted from one start
+        more, and starts that ended in a clearly worse optimum are left out. A linear
+        model stands alone.
     {{include_current_input}}
     focus : {"simulation", "prediction"}, default="simulation"
         Errors that the fits and their choice are about: of a free run or of one step
@@ -110,27 +97,39 @@ class SparseBayesNARXRegressorCV(
     {{kappa_variance}}
     {{kappa_weight}}
     max_cycles : int, default=200
-        Largest number of cycles of a fit.
+        Largest number of cycles of a fit. Fits that are only scored end after 15 in
+        their last stage.
+    max_time : float or None, default=None
+        Seconds after which no further fit begins; the ensemble is then formed of the
+        best that was found so far. Three fifths of it are for the search. A fit that
+        has begun is finished, and at least two are made. What is found in a limited
+        time depends on the machine and on ``n_jobs``.
     verbose : bool or int, default=False
-        Print one line per candidate.
+        Print one line per fit, with the time that is left for the round of the search,
+        and what was chosen.
 
     Attributes
     ----------
     cv_results_ : dict of ndarray
-        ``reg_lambda`` and ``lag`` (n_strengths,), the lag by evidence; ``test_error``
-        (n_strengths, cv), mean squared errors in units of the outputs' variance;
-        ``kept`` (n_strengths,), which are in the ensemble; ``lags`` (n_lags,) and
-        ``objective`` (n_strengths, n_lags), minus twice the tempered log evidence, per
-        observation.
+        One row per reference ("mean", "last value") and per candidate, those that were
+        kept first: ``model`` ("linear" or "network"), ``fitted_to`` ("prediction" or
+        "simulation", the errors that the fit squares), ``lag`` and ``reg_lambda`` (0
+        is a linear ARX model by least squares); ``test_error`` (n_rows, cv), root mean
+        squared errors in standard deviations of the outputs, at most 3, NaN for
+        stretches on which the candidate was not tried; ``mean_test_error``, their
+        geometric mean, and ``n_folds``, the number of them; ``kept``, which are in the
+        ensemble.
+    summary_ : str
+        One line: what was chosen, and its error beside those of the references.
     estimators_ : list of SparseBayesNARXRegressor
-        The ensemble; first the networks with the strength of the least error.
+        The ensemble; first the networks of the candidate with the least error.
     estimator_weights_ : ndarray of shape (n_members,)
-        Their weights, which sum to one: the same for every strength.
+        Their weights, which sum to one.
     lag_relevance_ : dict of str to float
         For each regressor of any member, the weighted root mean square of its
         relevances in the members; 0 where a member lacks it.
     reg_lambda_ : float
-        Strength of the prior of the first network.
+        Strength of the prior of the first network, 0 for a linear ARX model.
     max_lag_ : int
         Longest lag of any member: rows needed before the first prediction.
     {{inputs}}
@@ -152,6 +151,12 @@ class SparseBayesNARXRegressorCV(
     in which the state of the system is lost, and every held-out stretch starts from
     its own measured rows. Here the run passes through the stretch.
 
+    Candidates are compared by the geometric mean of their errors, because the errors of
+    stretches differ by factors. For records of more than 2,000 rows, networks are
+    compared by fits to the first rows of every stretch, 2,000 in all; the free runs
+    that score them pass through the whole record. The ensemble is fitted to the whole
+    record up to 20,000 rows, and to so many of a longer one.
+
     References
     ----------
     .. [1] H. Zhou, C. Ibrahim, W. Pan, "A Sparse Bayesian Deep Learning Approach for
@@ -172,7 +177,7 @@ class SparseBayesNARXRegressorCV(
     ...     random_state=0,
     ... )
     >>> model = model.fit(tanks.data, tanks.target)
-    >>> model.reg_lambda_ in (3.0, 30.0)
+    >>> model.reg_lambda_ in (0.0, 3.0, 30.0)
     True
     """
 
@@ -180,8 +185,8 @@ class SparseBayesNARXRegressorCV(
 
     def __init__(
         self,
-        lags=(5, 10, 20, 30),
-        reg_lambdas=(2.0, 6.0, 20.0),
+        lags="auto",
+        reg_lambdas="auto",
         *,
         cv=8,
         n_estimators=6,
@@ -199,6 +204,7 @@ class SparseBayesNARXRegressorCV(
         kappa_variance=1e-6,
         kappa_weight=1e-3,
         max_cycles=200,
+        max_time=None,
         verbose=False,
     ):
         self.lags = lags
@@ -219,6 +225,7 @@ class SparseBayesNARXRegressorCV(
         self.kappa_variance = kappa_variance
         self.kappa_weight = kappa_weight
         self.max_cycles = max_cycles
+        self.max_time = max_time
         self.verbose = verbose
 
     @restore_on_failure
@@ -246,114 +253,160 @@ class SparseBayesNARXRegressorCV(
         ------
         ValueError
             As :meth:`SparseBayesNARXRegressor.fit`, for candidates outside their
-            range, and for sessions too short for the longest lag and ``cv`` stretches.
+            range, and for sessions too short for the shortest lag and ``cv`` stretches.
         """
         U, Y, single_output = check_training_record(self, X, y)
         sessions = checks.check_sessions(sessions, len(Y))
         starts = checks.session_starts(sessions, len(Y))
-        lags, strengths = self._check_candidates(starts)
+        check_horizons(self.horizon_schedule)
+        lags, strengths, longest = self._check_candidates(starts)
         y = Y[:, 0] if single_output else Y
-        data = _Data(X, y, sessions, U, Y, starts, stretches(starts, self.cv))
+        data = Data(X, y, sessions, U, Y, starts, stretches(starts, self.cv))
+        clock = Clock(self.max_time)
         root = np.random.SeedSequence(draw_seed(self.random_state))
-        seeds = [int(s) for s in root.generate_state(self.n_estimators) % 2**31]
-
-        tasks = [_Task(lag, s, seeds[0], None) for s in strengths for lag in lags]
-        models = dict(zip(tasks, self._run(tasks, data), strict=True))
-        objective = np.array(
-            [objective_per_observation(model) for model in models.values()]
-        )
-        objective = objective.reshape(len(strengths), len(lags))
-        chosen = [lags[k] for k in objective.argmin(axis=1)]
-
-        errors = self._cross_validate(chosen, strengths, seeds[0], data)
-        results = {
-            "reg_lambda": np.array(strengths),
-            "lag": np.array(chosen),
-            "test_error": errors,
-            "kept": not_clearly_worse(errors),
-            "lags": np.array(lags),
-            "objective": objective,
-        }
-        members = self._learn_members(results, models, seeds, data)
-        self._store(members, results)
+        n_seeds = max(self.cv, 2 * self.n_estimators)
+        seeds = [int(s) for s in root.generate_state(n_seeds) % 2**31]
+        table = self._choose(data, lags, strengths, longest, seeds, clock)
+        kept = close_to_best(table)[: self.n_estimators]
+        members, weights = self._learn_members(kept, seeds, data, clock)
+        results = summarize(table, kept, reference_errors(data, self.focus))
+        self._store(members, weights, results)
+        if self.verbose:
+            print(self.summary_)
         return self
 
     def _check_candidates(self, starts):
-        """Lags, and strengths from the weakest to the strongest."""
-        candidates = expand_lags(np.atleast_1d(self.lags), "lags")
+        """Lags and strengths, sorted or "auto", and the longest lag of the record."""
+        longest = int(np.diff(starts).min()) // (2 * self.cv) - 1
+        lags = self.lags
+        if not (isinstance(lags, str) and lags == "auto"):
+            candidates = expand_lags(np.atleast_1d(lags), "lags")
+            if not candidates or candidates[0] < 1:
+                raise ValueError(
+                    f"lags must be 'auto' or hold positive integers; got {lags!r}."
+                )
+            lags = [lag for lag in candidates if lag <= longest]
+        shortest = 1 if isinstance(lags, str) else candidates[0]
+        if longest < shortest:
+            raise ValueError(
+                f"cv={self.cv} stretches and a lag of {shortest} need sessions of "
+                f"at least {2 * self.cv * (shortest + 1)} rows, "
+                f"n_samples={int(np.diff(starts).min())} found. Take shorter lags or a "
+                "smaller cv."
+            )
+        return lags, self._check_strengths(), longest
+
+    def _check_strengths(self):
+        """Strengths from the weakest to the strongest, or "auto"."""
+        if isinstance(self.reg_lambdas, str) and self.reg_lambdas == "auto":
+            return self.reg_lambdas
         strengths = np.unique(self.reg_lambdas)
         numbers = np.issubdtype(strengths.dtype, np.number)
         valid = numbers and np.isfinite(strengths).all() and (strengths >= 0).all()
         if not len(strengths) or not valid:
             raise ValueError(
-                "reg_lambdas must hold finite numbers that are not negative; got "
-                f"{self.reg_lambdas!r}."
+                "reg_lambdas must be 'auto' or hold finite numbers that are not "
+                f"negative; got {self.reg_lambdas!r}."
             )
-        if not candidates or candidates[0] < 1:
-            raise ValueError(f"lags must hold positive integers; got {self.lags!r}.")
-        shortest = int(np.diff(starts).min())
-        longest = shortest // (2 * self.cv) - 1
-        lags = [lag for lag in candidates if lag <= longest]
-        if not lags:
-            raise ValueError(
-                f"cv={self.cv} stretches and a lag of {candidates[0]} need sessions of "
-                f"at least {2 * self.cv * (candidates[0] + 1)} rows, "
-                f"n_samples={shortest} found. Take shorter lags or a smaller cv."
-            )
-        return lags, [float(s) for s in strengths]
+        return [float(s) for s in strengths]
 
-    def _run(self, tasks, data):
-        """Fitted models, or held-out errors for tasks with a fold, in their order."""
+    def _choose(self, data, lags, strengths, longest, seeds, clock):
+        """The table of held-out errors of all candidates that were tried."""
+        table = Table(self.cv)
+        rows = min(len(data.Y), NETWORK_ROWS)
+        hidden = check_hidden_layer_sizes(self.hidden_layer_sizes)
+        n_signals = data.U.shape[1] + data.Y.shape[1]
+        limits = Limits(longest, rows, n_signals, sum(hidden))
+        focus = self.focus
+        kinds = ("simulation", "prediction") if focus == "simulation" else (focus,)
+        samples = {
+            "linear": data.thinned(LINEAR_ROWS),
+            "network": data.thinned(NETWORK_ROWS),
+        }
+
+        def evaluate(pairs):
+            if table.errors and clock.over(SEARCH_TIME):
+                return
+            tasks = [Task(c, seeds[fold], fold) for c, fold in pairs]
+            errors = self._run(tasks, data, samples, clock, SEARCH_TIME)
+            # fewer than tasks when the time is over
+            for (candidate, fold), error in zip(pairs, errors, strict=False):
+                table.add(candidate, fold, error)
+
+        Search(table, evaluate, kinds, lags, strengths, limits).run()
+        return table
+
+    def _run(self, tasks, data, samples, clock, fraction):
+        """Fitted models, or held-out errors for tasks with a fold, in their order.
+
+        Behind this fraction of the time no further one begins but the first.
+        """
         shared = {name: getattr(self, name) for name in SHARED_BY_FITS}
-        jobs = (delayed(fit_or_score)(task, shared, data) for task in tasks)
-        results = []
-        running = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        for task, result in zip(tasks, running, strict=True):
-            if self.verbose:
-                _report(task, result)
+
+        def jobs():
+            for number, task in enumerate(tasks):
+                if number and clock.over(fraction):
+                    return
+                sample = samples[task.candidate.model]
+                yield delayed(fit_or_score)(task, shared, data, sample)
+
+        results, begin = [], clock.passed
+        running = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs())
+        # results first: joblib warns about a generator that is not exhausted
+        for result, task in zip(running, tasks, strict=False):
             results.append(result)
+            if self.verbose:
+                a_fit = (clock.passed - begin) / len(results)
+                _report(task, result, len(tasks) - len(results), a_fit)
         return results
 
-    def _cross_validate(self, lags, strengths, seed, data):
-        """Errors (n_strengths, cv), in units of the outputs' variance."""
-        tasks = [
-            _Task(lag, strength, seed, fold)
-            for lag, strength in zip(lags, strengths, strict=True)
-            for fold in range(self.cv)
-        ]
-        errors = np.reshape(self._run(tasks, data), (len(strengths), self.cv))
-        return np.where(
-            np.isfinite(errors), np.minimum(errors, WORST_ERROR), WORST_ERROR
-        )
+    def _learn_members(self, kept, seeds, data, clock):
+        """Fits of the kept candidates to the whole record, and their weights.
 
-    def _learn_members(self, results, models, seeds, data):
-        """Fits with each strength that is kept, the first of them from the choice."""
-        order = np.argsort(results["test_error"].mean(axis=1), kind="stable")
-        order = [k for k in order if results["kept"][k]]
-        n_starts = max(1, round(self.n_estimators / len(order)))
-        tasks = [
-            _Task(int(results["lag"][k]), float(results["reg_lambda"][k]), seed, None)
-            for k in order
-            for seed in seeds[:n_starts]
+        Each candidate is fitted from several starts, of which those that ended in a
+        worse optimum are left out. A linear model has one optimum, and no second start.
+        """
+        # the best get the members that do not divide evenly
+        n_members = np.full(len(kept), self.n_estimators // len(kept))
+        n_members[: self.n_estimators % len(kept)] += 1
+        n_starts = [
+            1 if candidate.model == "linear" or n == 1 else n + 1
+            for candidate, n in zip(kept, n_members.tolist(), strict=True)
         ]
-        further = [task for task in tasks if task not in models]
-        models = models | dict(zip(further, self._run(further, data), strict=True))
-        members = [models[task] for task in tasks]
+        # a start of each before the next ones: the time may be over before the last
+        tasks = [
+            Task(candidate, seed, None)
+            for number, seed in enumerate(seeds)
+            for candidate, n in zip(kept, n_starts, strict=True)
+            if number < n
+        ]
+        sample = data.thinned(MEMBER_ROWS)
+        samples = {"linear": sample, "network": sample}
+        models = self._run(tasks, data, samples, clock, 1.0)
+        members, weights = [], []
+        for candidate, n in zip(kept, n_members.tolist(), strict=True):
+            pairs = zip(tasks, models, strict=False)
+            of_this = [model for task, model in pairs if task.candidate == candidate]
+            of_this = settled(of_this, data, self.focus)[:n]
+            members += of_this
+            weights += [n / len(of_this) for _ in of_this]
         # a model is that of a diverged start only if no other start was left
-        stable = [member for member in members if not member._learned.diverged]
-        if not stable:
+        stable = [not member._learned.diverged for member in members]
+        if not any(stable):
             warn_caller(
                 "Every network of the ensemble diverged in free run over the whole "
                 "record. Offer stronger reg_lambdas or other lags, or check whether "
                 "the system is stable.",
                 ConvergenceWarning,
             )
-        return stable or members
+            stable = [True] * len(members)
+        members = [m for m, good in zip(members, stable, strict=True) if good]
+        weights = np.array(weights)[stable]
+        return members, weights / weights.sum()
 
-    def _store(self, members, results):
+    def _store(self, members, weights, results):
         """Keep the ensemble, and set all public attributes."""
         networks = [member._lagged.ensemble.members[0] for member in members]
-        weights = np.full(len(members), 1.0 / len(members))
         ensemble = Ensemble(tuple(networks), weights)
         best = members[0]
         self._lagged = best._lagged._replace(ensemble=ensemble)
@@ -364,6 +417,7 @@ class SparseBayesNARXRegressorCV(
         relevance = np.sqrt(weights @ np.array(square)).tolist()
         attributes = {
             "cv_results_": results,
+            "summary_": summary(results),
             "estimators_": members,
             "estimator_weights_": weights,
             "lag_relevance_": dict(zip(names, relevance, strict=True)),
@@ -375,41 +429,67 @@ class SparseBayesNARXRegressorCV(
         set_attributes(self, attributes)
 
 
-def fit_or_score(task, shared, data):
-    """A model of the whole record, or its error in a fold that its fit did not see."""
-    held_out = data.folds == task.fold
-    seen = np.where(held_out if data.y.ndim == 1 else held_out[:, None], np.nan, data.y)
-    model = SparseBayesNARXRegressor(
-        task.lag,
-        task.lag,
-        reg_lambda=task.reg_lambda,
-        selection="evidence",
-        random_state=task.seed,
-        **shared,
+def summarize(table, kept, references):
+    """``cv_results_``: the references, then the candidates, the chosen ones first."""
+    candidates = [*kept, *(c for c in table.errors if c not in kept)]
+    nothing = "", 0, np.nan
+    rows = [("mean", *nothing), ("last value", *nothing), *candidates]
+    errors = [references["mean"], references["last value"]]
+    errors = np.array([*errors, *(table.errors[c] for c in candidates)])
+    # all are compared on the same stretches
+    errors[:, np.isnan(errors[2:]).all(axis=0)] = np.nan
+    columns = zip(*rows, strict=True)
+    names = ("model", "fitted_to", "lag", "reg_lambda")
+    results = {
+        name: np.array(column) for name, column in zip(names, columns, strict=True)
+    }
+    tried = np.isfinite(errors)
+    results["test_error"] = errors
+    results["mean_test_error"] = np.array(
+        [
+            geometric_mean(row[row_tried])
+            for row, row_tried in zip(errors, tried, strict=True)
+        ]
     )
-    with warnings.catch_warnings():
-        # the error, or the ensemble, says it
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(data.X, seen, sessions=data.sessions)
-    if task.fold is None:
-        return model
-    fitted, lags = model._lagged.ensemble.members[0]
-    record = Record(data.U, data.Y, lags, data.starts)
-    through = free_runs_through if model.focus == "simulation" else steps_through
-    target = np.where(held_out[:, None], data.Y, np.nan)
-    return mean_squared_error(fitted.network, through(record, fitted.scaling, target))
+    results["n_folds"] = tried.sum(axis=1)
+    results["kept"] = np.array([row in kept for row in rows])
+    return results
 
 
-def objective_per_observation(model):
-    """The objective that a fit minimised, per observation."""
-    return model._learned.objective / model._learned.n_observations
+def summary(results):
+    """One line: what was chosen, and its errors beside those of the references."""
+    error = results["mean_test_error"]
+    chosen = int(results["kept"].argmax())
+    linear = (results["reg_lambda"] == 0.0) & (results["model"] == "linear")
+    linear &= results["n_folds"] == results["n_folds"][chosen]
+    parts = [
+        f"mean {error[0]:.3g}",
+        f"last value {error[1]:.3g}",
+    ]
+    if linear.any():
+        parts.append(f"linear ARX {error[linear].min():.3g}")
+    kind = {"prediction": "one-step", "simulation": "free-run"}
+    return (
+        f"{results['model'][chosen]} of lags {results['lag'][chosen]}, strength "
+        f"{results['reg_lambda'][chosen]:g}, fitted to "
+        f"{kind[results['fitted_to'][chosen]]} errors: held-out error "
+        f"{error[chosen]:.3g} standard deviations of y ({', '.join(parts)})"
+    )
 
 
-def _report(task, result):
-    what = f"lags {task.lag}, reg_lambda {task.reg_lambda:g}"
-    if task.fold is None:
-        print(
-            f"{what}: objective {objective_per_observation(result):.4g} per observation"
-        )
-    else:
-        print(f"{what}, fold {task.fold + 1}: error {result:.4g}")
+def _report(task, result, n_left, clock):
+    where = "whole record" if task.fold is None else f"fold {task.fold + 1}"
+    what = "fitted" if task.fold is None else f"error {result:.4g}"
+    print(
+        f"{task.candidate}, {where}: {what} ({clock.passed:.0f} s, {n_left} more fits "
+        f"in this round, at most {clock.left(n_left)})"
+    )
+
+
+def _report(task, result, n_left, a_fit):
+    where = "whole record" if task.fold is None else f"fold {task.fold + 1}"
+    what = "fitted" if task.fold is None else f"error {result:.4g}"
+    print(
+        f"{task.candidate}, {where}: {what}; {n_left} more fits in this round, about "
+        f"{n_left * a_fit:.0f} s"
+    )

@@ -78,8 +78,9 @@ SHARED_BY_FITS = (
 )
 
 SEARCH_CONSTRAINTS = {
-    "lags": ["array-like"],
-    "reg_lambdas": ["array-like"],
+    "lags": [StrOptions({"auto"}), "array-like"],
+    "reg_lambdas": [StrOptions({"auto"}), "array-like"],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
     "cv": [Interval(Integral, 2, None, closed="left")],
     **{
         name: LAGGED_CONSTRAINTS[name]

@@ -1,5 +1,6 @@
 """The dynamic model that chooses lags and strength of the prior by itself."""
 
+import itertools
 import pickle
 import statistics
 
@@ -17,6 +18,7 @@ from search_cases import (
     estimator,
     quietly,
     record,
+    start_seeds,
     tanks,
 )
 from sklearn.base import clone
@@ -26,7 +28,16 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes.learning.selection import not_clearly_worse, stretches
+from skbayesnn.sparse_bayes import narx_cv
+from skbayesnn.sparse_bayes.held_out import Data
+from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.search import (
+    Candidate,
+    Limits,
+    Search,
+    Table,
+    close_to_best,
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,49 +52,71 @@ def test_defaults_on_a_small_record():
         (3, 6, 100), (3.0, 30.0), max_cycles=8, random_state=0
     )
     quietly(model, u, y)
-    assert_array_equal(model.cv_results_["lags"], [3, 6])
-    assert model.cv_results_["test_error"].shape == (2, 8)
-    assert len(model.estimators_) == 6
+    assert set(model.cv_results_["lag"][2:]) == {3, 6}
+    assert model.cv_results_["test_error"].shape[1] == 8
+    assert model.estimator_weights_.sum() == pytest.approx(1.0)
     assert model.score(u, y, horizon=None) > 0.9
 
 
 def test_results(fitted):
     results = fitted.cv_results_
-    names = ["reg_lambda", "lag", "test_error", "kept", "lags", "objective"]
-    assert list(results) == names
-    assert all(isinstance(values, np.ndarray) for values in results.values())
-    assert_array_equal(results["reg_lambda"], STRENGTHS)
-    assert_array_equal(results["lags"], LAGS)
-    assert results["test_error"].shape == (2, CV)
-    assert results["objective"].shape == (2, 2)
-    chosen = np.array(LAGS)[results["objective"].argmin(axis=1)]
-    assert_array_equal(results["lag"], chosen)
-    kept = not_clearly_worse(results["test_error"])
-    assert_array_equal(results["kept"], kept)
+    names = ["model", "fitted_to", "lag", "reg_lambda", "test_error"]
+    assert list(results) == [*names, "mean_test_error", "n_folds", "kept"]
+    n_rows = len(results["model"])
+    assert all(len(values) == n_rows for values in results.values())
+    assert list(results["model"][:2]) == ["mean", "last value"]
+    assert set(results["model"][2:]) == {"linear", "network"}
+    errors = results["test_error"]
+    assert errors.shape == (n_rows, CV)
+    assert_array_equal(results["n_folds"], np.isfinite(errors).sum(axis=1))
+    for row, mean in zip(errors, results["mean_test_error"], strict=True):
+        expected = statistics.geometric_mean(row[np.isfinite(row)])
+        assert mean == pytest.approx(expected, rel=1e-12)
+    # every candidate stands there once
+    keys = list(zip(*(results[n] for n in names[:4]), strict=True))[2:]
+    assert len(set(keys)) == len(keys)
+    # all lags, the linear ones on all folds
+    linear = results["model"] == "linear"
+    assert_array_equal(np.sort(results["lag"][linear]), LAGS)
+    assert (results["n_folds"][linear] == CV).all()
+    networks = results["fitted_to"] == "simulation"
+    grid = zip(results["lag"][networks], results["reg_lambda"][networks], strict=True)
+    assert set(grid) == {(lag, s) for lag in LAGS for s in STRENGTHS}
 
 
-def plain(model, lag, strength):
-    """The model that the search fits for one candidate."""
+def test_the_choice_has_the_least_error(fitted):
+    results = fitted.cv_results_
+    full = results["n_folds"] == CV
+    full[:2] = False
+    least = results["mean_test_error"][full].min()
+    kept = results["kept"]
+    assert results["mean_test_error"][2] == least and kept[2]
+    assert (results["mean_test_error"][kept] <= 1.4 * least).all()
+    assert len(set(results["model"][kept])) == 1
+    first = fitted.estimators_[0]
+    assert first.reg_lambda == results["reg_lambda"][2] == fitted.reg_lambda_
+    assert first.input_lags == results["lag"][2]
+    for number in (least, results["mean_test_error"][0]):
+        assert f"{number:.3g}" in fitted.summary_
+
+
+def plain(model, candidate, seed):
+    """The model that the search fits for one row of its results."""
     shared = {name: getattr(model, name) for name in SHARED}
-    seed = model.estimators_[0].random_state
+    kind, fitted_to, lag, strength = candidate
+    shared["focus"] = str(fitted_to)
+    if kind == "linear":
+        shared["hidden_layer_sizes"] = ()
+        # it is there after fewer
+        shared["max_cycles"] = 5
     return SparseBayesNARXRegressor(
-        lag,
-        lag,
-        reg_lambda=strength,
+        int(lag),
+        int(lag),
+        reg_lambda=float(strength),
         random_state=seed,
         selection="evidence",
         **shared,
     )
-
-
-def test_objective_is_that_of_plain_fits(fitted):
-    u, y = tanks()
-    for k, strength in enumerate(STRENGTHS):
-        for j, lag in enumerate(LAGS):
-            model = quietly(plain(fitted, lag, strength), u, y)
-            found = model.history_["objective_pruned"][-1] / (len(y) - lag)
-            expected = fitted.cv_results_["objective"][k, j]
-            assert found == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +137,16 @@ def test_errors_of_the_folds(options, n_sessions):
     length = 120 // n_sessions
     fold = np.tile(np.arange(length) * CV // length, n_sessions)
     cv = quietly(estimator(**options), u, y, sessions=number)
-    for k, strength in enumerate(STRENGTHS):
-        lag = int(cv.cv_results_["lag"][k])
-        for held_out in range(CV):
+    results = cv.cv_results_
+    columns = [results[n][2:] for n in ("model", "fitted_to", "lag", "reg_lambda")]
+    seeds = start_seeds(4)
+    horizon = 1 if cv.focus == "prediction" else None
+    for row, candidate in enumerate(zip(*columns, strict=True), start=2):
+        lag = int(candidate[2])
+        for held_out in np.flatnonzero(np.isfinite(results["test_error"][row])):
             seen = np.where(fold == held_out, np.nan, y)
-            model = quietly(plain(cv, lag, strength), u, seen, sessions=number)
-            horizon = 1 if model.focus == "prediction" else None
+            model = plain(cv, candidate, seeds[held_out])
+            quietly(model, u, seen, sessions=number)
             path = model.predict(u, y, horizon=horizon, sessions=number)
             scored = (fold == held_out) & (np.arange(120) % length >= lag)
             # the outputs' variance where the fit has all it needs
@@ -119,38 +156,41 @@ def test_errors_of_the_folds(options, n_sessions):
                     for t in range(120)
                 ]
             )
-            expected = np.mean((path - y)[scored] ** 2) / np.var(y[windows])
-            found = cv.cv_results_["test_error"][k, held_out]
-            assert found == pytest.approx(expected, rel=1e-6)
+            expected = np.sqrt(np.mean((path - y)[scored] ** 2)) / np.std(y[windows])
+            found = results["test_error"][row, held_out]
+            assert found == pytest.approx(min(expected, 3.0), rel=1e-6)
 
 
-def naive_close(errors):
-    means = [statistics.fmean(row) for row in errors]
-    best = means.index(min(means))
-    close = []
-    for k, row in enumerate(errors):
-        worse = [a - b for a, b in zip(row, errors[best], strict=True)]
-        bound = 2.0 * statistics.stdev(worse) / len(worse) ** 0.5
-        close.append(k >= best and statistics.fmean(worse) <= bound)
-    return close
-
-
-@pytest.mark.parametrize("n_folds", [2, 8])
-@pytest.mark.parametrize("seed", range(5))
-def test_not_clearly_worse(seed, n_folds):
-    """The best, and of the stronger ones those that are not worse for sure."""
-    rng = np.random.default_rng(seed)
-    errors = 1.0 + 0.2 * rng.standard_normal((8, n_folds))
-    errors += np.linspace(0.0, 0.5, 8)[rng.permutation(8), None]
-    kept = not_clearly_worse(errors)
-    assert_array_equal(kept, naive_close(errors.tolist()))
-    best = errors.mean(axis=1).argmin()
-    assert kept[best] and not kept[:best].any()
-
-
-def test_equal_candidates_stay():
-    assert not_clearly_worse(np.ones((3, 4))).all()
-    assert not_clearly_worse(np.arange(4.0)[None]).all()
+@pytest.mark.parametrize("n_sessions", [1, 2])
+@pytest.mark.parametrize("focus", ["prediction", "simulation"])
+def test_references(focus, n_sessions):
+    u, y = record(120)
+    y[[3, 50]] = np.nan
+    number = np.arange(120) * n_sessions // 120
+    length = 120 // n_sessions
+    fold = np.tile(np.arange(length) * CV // length, n_sessions)
+    model = estimator((2,), (3.0,), focus=focus)
+    results = quietly(model, u, y, sessions=number).cv_results_
+    for held_out in range(CV):
+        outside = y[fold != held_out]
+        mean = np.nanmean(outside)
+        last = np.full(120, np.nan)
+        for t in range(120):
+            start = t - t % length
+            known = [
+                k
+                for k in range(start, t)
+                if np.isfinite(y[k]) and (focus == "prediction" or fold[k] != held_out)
+            ]
+            last[t] = y[known[-1]] if known else np.nan
+        for row, reference in enumerate((np.full(120, mean), last)):
+            error = (y - reference)[fold == held_out]
+            found = results["test_error"][row, held_out]
+            if np.isfinite(error).any():
+                expected = np.sqrt(np.nanmean(error**2) / np.nanvar(y))
+                assert found == pytest.approx(expected, rel=1e-9)
+            else:
+                assert np.isnan(found)
 
 
 @pytest.mark.parametrize("lengths", [[7], [4, 9, 6], [3, 3]])
@@ -177,7 +217,7 @@ def test_lags_too_long_for_a_stretch_are_left_out(sessions, expected):
     ids = np.repeat(np.arange(len(sessions)), sessions)
     model = estimator((10, 9, 5), (30.0,), n_estimators=1, max_cycles=1)
     quietly(model, u, y, sessions=ids)
-    assert_array_equal(model.cv_results_["lags"], expected)
+    assert sorted(set(model.cv_results_["lag"][2:])) == expected
 
 
 def test_no_lag_is_short_enough():
@@ -202,6 +242,9 @@ def test_no_lag_is_short_enough():
         (dict(reg_lambdas=(np.inf,)), "reg_lambdas"),
         (dict(reg_lambdas=("strong",)), "reg_lambdas"),
         (dict(cv=1), "cv"),
+        (dict(lags="all"), "lags"),
+        (dict(reg_lambdas="all"), "reg_lambdas"),
+        (dict(max_time=0), "max_time"),
         (dict(n_estimators=0), "n_estimators"),
         (dict(focus="both"), "focus"),
         (dict(horizon_schedule=(2, 1)), "horizon_schedule"),
@@ -225,21 +268,25 @@ def test_constant_output():
     with pytest.warns(UserWarning, match="y is constant"):
         model = quietly(estimator(), u, np.full(60, 2.0))
     assert_allclose(model.predict(u), 2.0)
-    assert_array_equal(model.cv_results_["test_error"], 0.0)
+    errors = model.cv_results_["test_error"][2:]
+    assert_array_equal(errors[np.isfinite(errors)], 0.0)
 
 
 def test_ensemble(fitted):
     u, y = tanks()
-    kept = fitted.cv_results_["kept"]
-    errors = fitted.cv_results_["test_error"].mean(axis=1)
+    results = fitted.cv_results_
+    kept = {
+        (lag, strength)
+        for lag, strength, is_kept in zip(
+            results["lag"], results["reg_lambda"], results["kept"], strict=True
+        )
+        if is_kept
+    }
     assert len(fitted.estimators_) == 2
     assert_allclose(fitted.estimator_weights_, 0.5)
-    best = fitted.estimators_[0]
-    assert fitted.reg_lambda_ == best.reg_lambda == STRENGTHS[errors.argmin()]
-    assert {m.reg_lambda for m in fitted.estimators_} == set(np.array(STRENGTHS)[kept])
     for member in fitted.estimators_:
-        lag = fitted.cv_results_["lag"][STRENGTHS.index(member.reg_lambda)]
-        assert member.input_lags == member.output_lags == lag
+        assert member.input_lags == member.output_lags
+        assert (member.output_lags, member.reg_lambda) in kept
     assert fitted.max_lag_ == max(m.max_lag_ for m in fitted.estimators_)
     for arguments in (dict(y=y), dict(y_init=y[:10]), dict(y=y, horizon=5)):
         members = [m.predict(u, **arguments) for m in fitted.estimators_]
@@ -279,8 +326,8 @@ def test_sessions():
     u, y = record(160)
     sessions = np.repeat([0, 1], 80)
     y = y + 3.0 * sessions
-    model = quietly(estimator(), u, y, sessions=sessions)
-    joined = quietly(estimator(), u, y)
+    model = quietly(estimator((2,)), u, y, sessions=sessions)
+    joined = quietly(estimator((2,)), u, y)
     coefs, joined_coefs = (m.estimators_[0].coefs_[0] for m in (model, joined))
     assert np.abs(coefs - joined_coefs).max() > 0
     for arguments in (dict(), dict(horizon=3), dict(horizon=None)):
@@ -297,8 +344,8 @@ def test_missing_values():
     u, y = record(160)
     u[[50, 51]], y[[20, 100, 130]] = np.nan, np.nan
     model = quietly(estimator(), u, y)
-    assert np.isfinite(model.cv_results_["test_error"]).all()
-    assert (model.cv_results_["test_error"] < 10.0).all()
+    errors = model.cv_results_["test_error"][2:]
+    assert (errors[np.isfinite(errors)] < 3.0).all()
     assert model.score(u, y) > 0.8
 
 
@@ -336,7 +383,7 @@ def test_refit_forgets_what_the_new_model_lacks():
     )
 
 
-def test_parameters_reach_the_members():
+def test_parameters_reach_the_members(monkeypatch):
     u, y = record(60)
     given = dict(
         n_restarts=2,
@@ -352,6 +399,8 @@ def test_parameters_reach_the_members():
         horizon_schedule=(1, 4),
         initial_conditions="estimated",
     )
+    chosen = [Candidate("network", "prediction", 2, 3.0)]
+    monkeypatch.setattr(narx_cv, "close_to_best", lambda table: chosen)
     model = quietly(estimator((2,), (3.0,), **given), u, y)
     for member in model.estimators_:
         assert given.items() <= member.get_params().items()
@@ -371,9 +420,8 @@ def test_reproducible_for_any_n_jobs(random_state):
     assert_same_ensemble(alone, search())
     assert_same_ensemble(alone, search(n_jobs=2))
     other = quietly(estimator((1, 2), random_state=1, max_cycles=3), u, y)
-    assert (
-        np.abs(other.cv_results_["objective"] - alone.cv_results_["objective"]).max()
-        > 0
+    assert other.cv_results_["test_error"][2:].tolist() != (
+        alone.cv_results_["test_error"][2:].tolist()
     )
 
 
@@ -423,13 +471,98 @@ def test_verbose_prints_a_line_a_fit(capsys):
     u, y = record(60)
     model = quietly(estimator((1, 2), n_estimators=4, verbose=True, max_cycles=2), u, y)
     lines = capsys.readouterr().out.splitlines()
-    n_further = len(model.estimators_) - model.cv_results_["kept"].sum()
-    assert len(lines) == 2 * 2 + 2 * CV + n_further
-    assert sum(", fold 2: error" in line for line in lines) == 2
-    objective = model.cv_results_["objective"][0, 0]
-    assert lines[0].startswith(f"lags 1, reg_lambda 3: objective {objective:.4g}")
+    assert lines[-1] == model.summary_
+    n_scored = model.cv_results_["n_folds"][2:].sum()
+    fits = lines[:-1]
+    assert sum(": error" in line for line in fits) == n_scored
+    members = [line for line in fits if "whole record: fitted" in line]
+    assert len(fits) == n_scored + len(members)
+    assert len(members) >= len(model.estimators_)
+    assert (
+        lines[0].startswith("linear of lags 1, strength 0") and "more fits" in lines[0]
+    )
     quietly(estimator((1,), max_cycles=2), u, y)
     assert not capsys.readouterr().out
+
+
+def test_max_time_ends_with_the_best_so_far():
+    u, y = record(400)
+    hurried = estimator("auto", "auto", max_time=1e-3, max_cycles=20)
+    quietly(hurried, u, y)
+    # one fit is always made, and one member
+    assert hurried.cv_results_["n_folds"][2:].tolist() == [1]
+    assert len(hurried.estimators_) == 1
+    assert np.isfinite(hurried.predict(u, y_init=y[:2])).all()
+
+
+def test_max_time_with_two_processes():
+    """What has begun is finished, without a warning."""
+    u, y = record(400)
+    model = quietly(estimator("auto", "auto", max_time=0.2, n_jobs=2), u, y)
+    assert 1 <= model.cv_results_["n_folds"][2:].sum() < 30
+    assert np.isfinite(model.predict(u, y_init=y[:2])).all()
+
+
+def dead_time(n_rows, delay):
+    """A first-order lag behind a dead time, with white noise."""
+    rng = np.random.default_rng(0)
+    u, y = rng.standard_normal((n_rows, 1)), np.zeros(n_rows)
+    for t in range(delay, n_rows):
+        y[t] = 0.7 * y[t - 1] + u[t - delay, 0]
+    return u, y + 0.05 * rng.standard_normal(n_rows)
+
+
+def test_lags_grow_beyond_a_dead_time():
+    """No lag of the grid reaches the input: the grid goes on."""
+    u, y = dead_time(900, 36)
+    model = estimator("auto", (20.0,), cv=2, n_estimators=1, max_cycles=3)
+    quietly(model, u, y)
+    linear = model.cv_results_["model"] == "linear"
+    assert model.cv_results_["lag"][linear].max() > 36
+    assert model.max_lag_ >= 36
+    assert model.score(u, y, horizon=None) > 0.9
+    # given ones stay as they are
+    quietly(model.set_params(lags=(5,)), u, y)
+    assert set(model.cv_results_["lag"][2:]) == {5}
+
+
+def test_a_linear_system_gets_a_linear_model():
+    """Where no network is better, the simplest ARX model of those that are best."""
+    rng = np.random.default_rng(0)
+    u, y = rng.standard_normal((300, 1)), np.zeros(300)
+    for t in range(2, 300):
+        noise = 0.2 * rng.standard_normal()
+        y[t] = 1.2 * y[t - 1] - 0.5 * y[t - 2] + u[t - 1, 0] + noise
+    model = quietly(estimator((2, 4, 8), (20.0,), max_cycles=10), u, y)
+    (member,) = model.estimators_
+    assert member.hidden_layer_sizes == () and member.reg_lambda == 0.0
+    lag = model.max_lag_
+    now = np.arange(lag, 300)
+    past = [u[now - k, 0] for k in range(lag + 1)]
+    past += [y[now - k] for k in range(1, lag + 1)]
+    Z = np.column_stack([*past, np.ones(len(now))])
+    expected = Z @ np.linalg.lstsq(Z, y[lag:], rcond=None)[0]
+    assert_allclose(model.predict(u, y)[lag:], expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_sessions", [1, 3])
+def test_long_records_are_thinned(n_sessions):
+    n_rows = 1000
+    starts = np.linspace(0, n_rows, n_sessions + 1).astype(int)
+    number = np.repeat(np.arange(n_sessions), np.diff(starts))
+    folds = stretches(starts, 4)
+    y = np.arange(n_rows, dtype=float)
+    data = Data(y[:, None], y, number, y[:, None], y[:, None], starts, folds)
+    assert data.thinned(n_rows) is data
+    thin = data.thinned(240)
+    assert len(thin.Y) == 240
+    # the stretches begin where they did, and each is a session of its own
+    for session, fold in itertools.product(range(n_sessions), range(4)):
+        whole = y[(number == session) & (folds == fold)]
+        part = (thin.folds == fold) & np.isin(thin.y, whole)
+        assert_array_equal(thin.y[part], whole[: 240 // (4 * n_sessions)])
+        assert len(set(thin.sessions[part])) == 1
+    assert len(thin.starts) == 4 * n_sessions + 1
 
 
 @pytest.mark.parametrize("routing", [False, True])
@@ -470,3 +603,127 @@ def test_grid_search_over_the_units():
     assert np.isfinite(scores).all() and (scores > -y.std()).all()
     # six cycles and, beside the right prior, one that is too strong
     assert search.best_estimator_.score(u, y) > 0.7
+
+
+def test_a_long_record_of_a_data_frame(monkeypatch, frames):
+    """Members that are fitted to a part of it know the names of the inputs."""
+    for name in ("NETWORK_ROWS", "LINEAR_ROWS", "MEMBER_ROWS"):
+        monkeypatch.setattr(narx_cv, name, 120)
+    u, y = record(240)
+    frame = frames.DataFrame({"valve": u[:, 0]})
+    model = quietly(estimator((2,), (3.0,)), frame, y)
+    assert n_observations(model.estimators_[0]) == 120 - CV * 2
+    assert model.lag_relevance_["valve(t-1)"] > 0.0
+    assert model.score(frame, y, horizon=None) > 0.8
+
+
+def table_of(errors, n_folds=5):
+    """A table with these errors of candidates on all folds."""
+    table = Table(n_folds)
+    for candidate, row in errors.items():
+        for fold, error in enumerate(row):
+            table.add(candidate, fold, error)
+    return table
+
+
+def network(lag, strength=6.0):
+    return Candidate("network", "simulation", lag, strength)
+
+
+def arx(lag):
+    return Candidate("linear", "prediction", lag, 0.0)
+
+
+SCATTER = np.array([0.5, 2.0, 1.0, 2.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        # within a fifth; farther, but not for sure; for sure; too far
+        ({network(5): [1.0] * 5, network(9): [1.19] * 5}, [5, 9]),
+        ({network(5): [1.0] * 5, network(9): 1.3 * SCATTER}, [5, 9]),
+        ({network(5): [1.0] * 5, network(9): [1.3] * 5}, [5]),
+        ({network(5): [1.0] * 5, network(9): 1.5 * SCATTER}, [5]),
+        # linear models never stand beside a network, nor networks beside them
+        ({network(5): [1.0] * 5, arx(2): [1.01] * 5}, [5]),
+        ({network(5): [1.01] * 5, arx(2): [1.0] * 5}, [2]),
+        # of equal linear models the simplest
+        ({arx(4): [1.0] * 5, arx(2): [1.01] * 5, arx(1): [1.1] * 5}, [2]),
+    ],
+    ids=range(7),
+)
+def test_close_to_best(errors, expected):
+    assert [c.lag for c in close_to_best(table_of(errors))] == expected
+
+
+def test_errors_are_cut_off():
+    table = table_of({network(5): [np.inf, np.nan, 7.0, 0.0, 3.0]})
+    assert_array_equal(table.errors[network(5)], [3.0, 3.0, 3.0, 0.0, 3.0])
+    assert 0.0 < table.error(network(5)) < 0.1
+
+
+def test_a_candidate_with_fewer_folds_is_not_chosen():
+    """Unless the time was over before any had them all."""
+    table = table_of({network(5): [1.0] * 5, network(9): [2.0] * 5})
+    table.add(network(7), 0, 0.1)
+    assert [c.lag for c in close_to_best(table)] == [5]
+    table = Table(5)
+    table.add(network(7), 0, 0.1)
+    assert [c.lag for c in close_to_best(table)] == [7]
+
+
+def searched(error, lags="auto", strengths="auto", kinds=("simulation",), **limits):
+    """The table of a search in which a function gives the errors."""
+    table = Table(8)
+
+    def evaluate(pairs):
+        for candidate, fold in pairs:
+            table.add(candidate, fold, error(candidate))
+
+    values = {"longest": 200, "rows": 1000, "n_signals": 2, "n_hidden": 5, **limits}
+    Search(table, evaluate, kinds, lags, strengths, Limits(**values)).run()
+    return table
+
+
+@pytest.mark.parametrize("best", [0.7, 2.0, 6.0, 20.0, 60.0])
+def test_strengths_go_on_where_the_end_is_the_best(best):
+    table = searched(lambda c: 1.0 + abs(np.log((c.reg_lambda or 0.01) / best)))
+    (chosen,) = [c for c in close_to_best(table) if c.lag == 5][:1]
+    assert abs(np.log(chosen.reg_lambda / best)) < 0.1
+    assert len({c.reg_lambda for c in table.errors}) <= 6
+    given = searched(lambda c: 1.0 / (1.0 + c.reg_lambda), strengths=[3.0, 9.0])
+    assert {c.reg_lambda for c in given.errors} == {0.0, 3.0, 9.0}
+
+
+def test_lags_go_on_where_the_longest_is_the_best():
+    def falling(candidate):
+        return candidate.lag**-0.2
+
+    table = searched(falling, n_hidden=1, longest=100)
+    lags = {c.lag for c in table.errors if c.model == "network"}
+    # with 10 lags a linear model errs 1.504 times as much as with 77
+    assert lags == {20, 32, 51, 82}
+    assert max(c.lag for c in table.errors if c.model == "linear") == 77
+    # where all are too short, the best of the linear ones
+    table = searched(lambda c: 1.0 / c.lag, n_hidden=1, longest=100)
+    lags = {c.lag for c in table.errors if c.model == "network"}
+    assert lags == {77}
+    # what networks of this size cannot afford is left to linear models
+    table = searched(falling, rows=5000)
+    lags = {c.lag for c in table.errors if c.model == "network"}
+    assert max(lags) < 20
+    given = searched(falling, lags=[3, 4])
+    assert {c.lag for c in given.errors} == {3, 4}
+
+
+def test_one_step_fits_get_all_strengths_where_they_are_best():
+    kinds = ("simulation", "prediction")
+    table = searched(lambda c: 1.0 + (c.fitted_to != "prediction"), kinds=kinds)
+    of_networks = [c for c in table.errors if c.model == "network"]
+    strengths = {c.reg_lambda for c in of_networks if c.fitted_to == "prediction"}
+    assert strengths >= {6.0, 20.0}
+    table = searched(lambda c: 1.0 + (c.fitted_to == "prediction"), kinds=kinds)
+    of_networks = [c for c in table.errors if c.model == "network"]
+    strengths = {c.reg_lambda for c in of_networks if c.fitted_to == "prediction"}
+    assert strengths == {6.0}

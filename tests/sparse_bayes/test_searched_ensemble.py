@@ -4,50 +4,94 @@ import numpy as np
 import pytest
 from fitted_models import mark_diverged
 from numpy.testing import assert_allclose, assert_array_equal
-from search_cases import STRENGTHS, estimator, quietly, record
+from search_cases import STRENGTHS, estimator, quietly, record, start_seeds
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 
 from skbayesnn.metrics import simulation_scorer
+from skbayesnn.sparse_bayes import held_out
 from skbayesnn.sparse_bayes import narx_cv as _narx_cv
+from skbayesnn.sparse_bayes.search import Candidate
+
+
+def keep(monkeypatch, *settings):
+    """Let the search choose free-run networks of these lags and strengths."""
+    chosen = [Candidate("network", "simulation", *setting) for setting in settings]
+    monkeypatch.setattr(_narx_cv, "close_to_best", lambda table: chosen)
 
 
 @pytest.mark.parametrize(
-    ("n_estimators", "n_members"), [(1, 3), (3, 3), (4, 3), (5, 6), (6, 6)]
+    ("n_estimators", "expected"),
+    [
+        (1, [3.0]),
+        (3, [3.0, 10.0, 30.0]),
+        (4, [3.0, 3.0, 10.0, 30.0]),
+        (6, [3.0, 3.0, 10.0, 10.0, 30.0, 30.0]),
+    ],
 )
-def test_networks_are_shared_out_to_the_strengths(monkeypatch, n_estimators, n_members):
-    """At least one each; the first of a strength is the fit that chose its lags."""
-    monkeypatch.setattr(
-        _narx_cv, "not_clearly_worse", lambda errors: np.ones(3, dtype=bool)
-    )
+def test_networks_are_shared_out_to_the_candidates(monkeypatch, n_estimators, expected):
+    """The best first, and the same starts for all."""
+    keep(monkeypatch, (2, 3.0), (2, 10.0), (2, 30.0))
+    monkeypatch.setattr(held_out, "SETTLED", np.inf)
     u, y = record(60)
     model = estimator((2,), (3.0, 10.0, 30.0), n_estimators=n_estimators, max_cycles=2)
     quietly(model, u, y)
-    assert len(model.estimators_) == n_members
-    strengths = [member.reg_lambda for member in model.estimators_]
-    errors = model.cv_results_["test_error"].mean(axis=1)
-    expected = np.repeat(np.array([3.0, 10.0, 30.0])[errors.argsort()], n_members // 3)
-    assert_array_equal(strengths, expected)
-    # one seed a start, the same for every strength
+    assert [member.reg_lambda for member in model.estimators_] == expected
+    assert_allclose(model.estimator_weights_, 1.0 / n_estimators)
     seeds = [member.random_state for member in model.estimators_]
-    assert len(set(seeds)) == n_members // 3
-    objective = model.cv_results_["objective"][errors.argmin(), 0]
-    first = model.estimators_[0].history_["objective_pruned"][-1] / 58
-    assert first == pytest.approx(objective, rel=1e-12)
+    assert len(set(seeds)) == -(-n_estimators // 3)
+    assert model.cv_results_["kept"].sum() == min(n_estimators, 3)
+
+
+def test_starts_that_ended_in_a_worse_optimum_are_left_out(monkeypatch):
+    keep(monkeypatch, (2, 3.0), (2, 30.0))
+    settled = held_out.settled
+
+    def with_errors(models, *arguments):
+        errors = [1.0, 1.6, 1.4][: len(models)]
+        with monkeypatch.context() as patch:
+            patch.setattr(held_out, "error_against", lambda *_: errors.pop(0))
+            return settled(models, *arguments)
+
+    monkeypatch.setattr(_narx_cv, "settled", with_errors)
+    u, y = record(60)
+    model = estimator((2,), (3.0, 30.0), n_estimators=3, max_cycles=2)
+    quietly(model, u, y)
+    assert [m.reg_lambda for m in model.estimators_] == [3.0, 3.0, 30.0]
+    assert_allclose(model.estimator_weights_, 1 / 3)
+    # of three starts of the first the second is worse; the other has a single start
+    seeds = start_seeds(6)
+    starts = [m.random_state for m in model.estimators_]
+    assert starts == [seeds[0], seeds[2], seeds[0]]
+
+
+@pytest.mark.parametrize("n_fits", [1, 2, 3])
+def test_time_is_over_before_the_last_member(monkeypatch, n_fits):
+    """The best comes first, then one of each other candidate."""
+    keep(monkeypatch, (2, 3.0), (2, 30.0))
+
+    class Clock(_narx_cv.Clock):
+        n_looks = 0
+
+        def over(self, fraction):
+            self.n_looks += fraction == 1.0
+            return self.n_looks >= n_fits
+
+    monkeypatch.setattr(_narx_cv, "Clock", Clock)
+    u, y = record(60)
+    model = quietly(estimator((2,), n_estimators=4, max_cycles=2), u, y)
+    expected = {1: [3.0], 2: [3.0, 30.0], 3: [3.0, 3.0, 30.0]}[n_fits]
+    assert [m.reg_lambda for m in model.estimators_] == expected
+    weights = {1: [1.0], 2: [0.5, 0.5], 3: [0.25, 0.25, 0.5]}[n_fits]
+    assert_allclose(model.estimator_weights_, weights)
+    assert np.isfinite(model.predict(u, y)).all()
 
 
 @pytest.fixture(params=[(2, 6), (6, 2)], ids=["short first", "long first"])
 def mixed(request, monkeypatch):
     """An ensemble whose members look back 2 and 6 rows, fitted to gaps, too."""
-    lag_of = dict(zip((3.0, 30.0), request.param, strict=True))
-    monkeypatch.setattr(
-        _narx_cv,
-        "objective_per_observation",
-        lambda model: abs(model.max_lag_ - lag_of[model.reg_lambda]),
-    )
-    monkeypatch.setattr(
-        _narx_cv, "not_clearly_worse", lambda errors: np.ones(2, dtype=bool)
-    )
+    first, second = request.param
+    keep(monkeypatch, (first, 3.0), (second, 30.0))
     u, y = record(120)
     model = quietly(estimator((2, 6), max_cycles=15), u, y)
     assert sorted(m.max_lag_ for m in model.estimators_) == [2, 6]
@@ -158,20 +202,16 @@ def diverge(monkeypatch, *strengths, n_starts=1):
     """Fits with these strengths pass for diverged, from some of their starts."""
     fit_or_score = _narx_cv.fit_or_score
 
-    def marked(task, shared, data):
-        result = fit_or_score(task, shared, data)
-        if task.fold is None and task.reg_lambda in strengths:
+    def marked(task, *arguments):
+        result = fit_or_score(task, *arguments)
+        if task.fold is None and task.candidate.reg_lambda in strengths:
             result.history_["n_diverged_starts"] = np.array(n_starts)
             if n_starts == result.n_restarts:
                 mark_diverged(result)
         return result
 
     monkeypatch.setattr(_narx_cv, "fit_or_score", marked)
-    monkeypatch.setattr(
-        _narx_cv,
-        "not_clearly_worse",
-        lambda errors: np.ones(len(errors), dtype=bool),
-    )
+    keep(monkeypatch, *((2, strength) for strength in STRENGTHS))
 
 
 @pytest.mark.parametrize("strength", STRENGTHS)
@@ -180,7 +220,7 @@ def test_diverged_members_are_left_out(monkeypatch, strength):
     u, y = record(60)
     model = quietly(estimator((2,), n_estimators=4), u, y)
     assert {m.reg_lambda for m in model.estimators_} == set(STRENGTHS) - {strength}
-    assert_allclose(model.estimator_weights_, 0.5)
+    assert model.estimator_weights_.sum() == pytest.approx(1.0)
     assert model.reg_lambda_ == model.estimators_[0].reg_lambda
 
 
@@ -202,16 +242,13 @@ def test_every_member_diverged(monkeypatch):
 
 
 def test_a_record_that_no_free_run_can_follow():
-    """An unstable system in closed loop: the search still ends, with a warning."""
+    """An unstable system in closed loop: the search still ends."""
     rng = np.random.default_rng(0)
     u, y = np.zeros((200, 1)), np.zeros(200)
     for t in range(1, 200):
         y[t] = 1.4 * y[t - 1] + u[t - 1, 0] + 0.1 * rng.standard_normal()
         u[t] = -1.1 * y[t] + rng.standard_normal()
-    # one step ahead the system is found, and no longer run leads away from it
-    model = estimator((1,), hidden_layer_sizes=(), horizon_schedule=(1, None))
-    with pytest.warns(ConvergenceWarning, match="Every network of the ensemble"):
-        model.fit(u, y)
+    model = quietly(estimator((1,), hidden_layer_sizes=()), u, y)
     # errors are cut off, so that one fold does not decide
-    assert model.cv_results_["test_error"].max() == 10.0
-    assert model.score(u, y, horizon=1) > 0.9
+    assert np.nanmax(model.cv_results_["test_error"][2:]) == 3.0
+    assert np.isfinite(model.predict(u, y)).all()

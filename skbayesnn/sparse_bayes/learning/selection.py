@@ -134,19 +134,3 @@ def stretches(starts, n_stretches):
     """The number of the contiguous stretch of its session that each row is in."""
     number = [np.arange(n) * n_stretches // n for n in np.diff(starts)]
     return np.concatenate(number)
-
-
-def not_clearly_worse(errors):
-    """The best candidate, and the stronger ones not clearly worse, as a mask.
-
-    ``errors`` (n_candidates, n_folds), from the weakest candidate to the strongest.
-    Folds differ far more than candidates, so they are compared fold by fold: clearly
-    is a mean difference of more than two of its standard errors. Weaker candidates do
-    not count: what they gain on a few folds they may lose many times over where
-    predictions leave the record.
-    """
-    best = errors.mean(axis=1).argmin()
-    difference = errors - errors[best]
-    spread = difference.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
-    close = difference.mean(axis=1) <= 2.0 * spread
-    return close & (np.arange(len(errors)) >= best)

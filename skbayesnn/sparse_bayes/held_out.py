@@ -1,0 +1,185 @@
+"""Fits that do not see a stretch of the record, and their errors there."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from sklearn.exceptions import ConvergenceWarning
+
+from .. import _validation as checks
+from .._sklearn import safe_indexing
+from .learning.selection import free_runs_through, mean_squared_error, steps_through
+from .narx import SparseBayesNARXRegressor
+from .records.layout import Record
+from .search import Candidate
+
+# Starts whose error over the whole record is so many times that of the best start
+# ended in a worse optimum.
+SETTLED = 1.5
+# Cycles of the last stage of a fit that is only scored. All candidates get the same
+# number; a fit that would go on is neither preferred nor rejected for it.
+SCORED_CYCLES = 15
+# Least squares need no more.
+LINEAR_CYCLES = 5
+
+
+class Task(NamedTuple):
+    """One fit: of a candidate from one start, and the fold that it does not see."""
+
+    candidate: Candidate
+    seed: int
+    fold: int | None
+
+
+class Data(NamedTuple):
+    """The arguments of `fit`, and the same as arrays.
+
+    folds : (n_rows,) number of the fold of each row
+    """
+
+    X: object
+    y: np.ndarray
+    sessions: np.ndarray | None
+    U: np.ndarray
+    Y: np.ndarray
+    starts: np.ndarray
+    folds: np.ndarray
+
+    def thinned(self, n_rows):
+        """The first rows of every stretch, about ``n_rows``, each its own session."""
+        if len(self.Y) <= n_rows:
+            return self
+        session = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        block = session * (self.folds.max() + 1) + self.folds
+        first = np.flatnonzero(np.diff(block, prepend=-1))
+        behind = np.arange(len(block))
+        behind -= np.repeat(first, np.diff(np.append(first, len(block))))
+        rows = np.flatnonzero(behind < -(-n_rows // len(first)))
+        starts = checks.session_starts(block[rows], len(rows))
+        return Data(
+            None if self.X is None else safe_indexing(self.X, rows),
+            self.y[rows],
+            block[rows],
+            self.U[rows],
+            self.Y[rows],
+            starts,
+            self.folds[rows],
+        )
+
+
+def fit_or_score(task, shared, data, sample):
+    """A model of a sample, or its error in a fold that its fit did not see.
+
+    The fit sees a ``sample`` of the record; its free run passes through all of it.
+    """
+    candidate, seed, fold = task
+    model = make_model(candidate, seed, shared)
+    if fold is None:
+        return _fit(model, sample.X, sample.y, sample.sessions)
+    least_squares = candidate.model == "linear" and candidate.reg_lambda == 0.0
+    enough = LINEAR_CYCLES if least_squares else SCORED_CYCLES
+    model.set_params(max_cycles=min(model.max_cycles, enough))
+    held_out = sample.folds == fold
+    hidden = held_out if sample.y.ndim == 1 else held_out[:, None]
+    try:
+        _fit(model, sample.X, np.where(hidden, np.nan, sample.y), sample.sessions)
+    except (ValueError, FloatingPointError, LinAlgError):
+        # nothing is left without the fold, or nothing that it could be fitted to
+        return np.inf
+    target = np.where((data.folds == fold)[:, None], data.Y, np.nan)
+    return error_against(model, data, target, shared["focus"])
+
+
+def make_model(candidate, seed, shared):
+    """The estimator that a candidate stands for."""
+    settings = dict(shared)
+    settings["focus"] = candidate.fitted_to
+    if candidate.model == "linear":
+        settings["hidden_layer_sizes"] = ()
+    return SparseBayesNARXRegressor(
+        candidate.lag,
+        candidate.lag,
+        reg_lambda=candidate.reg_lambda,
+        selection="evidence",
+        random_state=seed,
+        **settings,
+    )
+
+
+def _fit(model, X, y, sessions):
+    with warnings.catch_warnings():
+        # the error, or the ensemble, says it
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y, sessions=sessions)
+
+
+def error_against(model, data, target, focus):
+    """Error in standard deviations of the outputs, where ``target`` is not NaN.
+
+    Of free runs through the record, or of single steps for ``focus="prediction"``.
+    """
+    fitted, lags = model._lagged.ensemble.members[0]
+    record = Record(data.U, data.Y, lags, data.starts)
+    through = free_runs_through if focus == "simulation" else steps_through
+    data = through(record, fitted.scaling, target)
+    return float(np.sqrt(mean_squared_error(fitted.network, data)))
+
+
+def settled(models, data, focus):
+    """Fits of one candidate, without those that ended in a clearly worse optimum.
+
+    Among the others the order stays: the least error over the record that was fitted
+    may be that of the start that fits its noise best.
+    """
+    if len(models) < 2:
+        return models
+    errors = [error_against(model, data, data.Y, focus) for model in models]
+    limit = SETTLED * min(errors)
+    good = [m for m, error in zip(models, errors, strict=True) if error <= limit]
+    return good or models
+
+
+def reference_errors(data, focus):
+    """Errors, in standard deviations of the outputs, of what needs no model.
+
+    The mean of the rows outside a stretch, and the last value: that of the row
+    before, or in free run that before the stretch.
+
+    Returns
+    -------
+    errors : dict of str to (n_folds,) array, NaN for stretches without an output
+    """
+    n_folds = int(data.folds.max()) + 1
+    variance = np.nanvar(data.Y, axis=0)
+    variance[variance == 0.0] = 1.0
+    errors = {"mean": np.full(n_folds, np.nan), "last value": np.full(n_folds, np.nan)}
+    for fold in range(n_folds):
+        held_out = data.folds == fold
+        outside = data.Y[~held_out]
+        if np.isfinite(outside).any():
+            mean = np.nanmean(outside, axis=0)
+            errors["mean"][fold] = _root_mean_square(data.Y[held_out] - mean, variance)
+        last = _last_values(data, held_out if focus == "simulation" else None)
+        difference = data.Y[held_out] - last[held_out]
+        errors["last value"][fold] = _root_mean_square(difference, variance)
+    return errors
+
+
+def _root_mean_square(difference, variance):
+    square = difference**2 / variance
+    return float(np.sqrt(np.nanmean(square))) if np.isfinite(square).any() else np.nan
+
+
+def _last_values(data, hidden):
+    """The last output before each row, NaN at the start; none of the hidden ones."""
+    before = np.full_like(data.Y, np.nan)
+    for start, stop in zip(data.starts[:-1], data.starts[1:], strict=True):
+        known = data.Y[start:stop].copy()
+        if hidden is not None:
+            known[hidden[start:stop]] = np.nan
+        rows = np.where(np.isfinite(known), np.arange(stop - start)[:, None], -1)
+        rows = np.maximum.accumulate(rows, axis=0)[:-1]
+        filled = np.take_along_axis(known, np.maximum(rows, 0), axis=0)
+        before[start + 1 : stop] = np.where(rows >= 0, filled, np.nan)
+    return before

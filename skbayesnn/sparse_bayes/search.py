@@ -1,0 +1,339 @@
+"""The search for lags, strength of the prior and kind of model, by held-out errors.
+
+Every candidate is judged alike: it is fitted without the outputs of a stretch of the
+record, and its free run through that stretch is scored (its single steps for
+``focus="prediction"``). The search begins with what is cheap, and spends fits only
+where they may still change the choice:
+
+1. references: the mean, the last value, and linear ARX models with more and more lags;
+2. networks, of all lags and strengths, on three of the stretches;
+3. those that are still close to the best, on more stretches.
+
+Where the best value is the last of its grid, the grid is continued.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+# A fold in which a candidate diverges counts as so many standard deviations of y.
+WORST_ERROR = 3.0
+# Smaller errors, of an output that does not change, count as this.
+LEAST_ERROR = 1e-12
+# Grids of "auto". Linear models are cheap, and are tried with far longer lags.
+LAGS = (5, 10, 20)
+LINEAR_LAGS = (1, 2, 3, 5, 7, 10, 14, 20, 30)
+STRENGTHS = (6.0, 20.0)
+LAG_GROWTH = 1.6
+STRENGTH_RANGE = (0.2, 200.0)
+# Stretches of the first rounds and of the last one, and candidates that come into it:
+# those whose error is not so many times the least one.
+FIRST_FOLDS = 3
+LAST_FOLDS = 5
+N_FINALISTS = 6
+HOPEFUL = 1.75
+# Members of the ensemble are those whose error is at most so many times the least one;
+# or farther, if the errors of the stretches scatter so much that it is within a
+# standard error of the least one: then another cut into stretches changes the order.
+CLOSE = 1.2
+FARTHEST = 1.4
+# Linear models are equal whose errors differ by less.
+EQUAL = 1.02
+# Lags with which a linear model errs so many times more than with longer ones miss a
+# part of the memory, such as a dead time, for a network as well.
+TOO_SHORT = 1.5
+# A fit takes about rows times squared weights; beyond this a lag is left to linear
+# models.
+MAX_WORK = 1.5e8
+
+
+class Candidate(NamedTuple):
+    """What is to be chosen.
+
+    model : "linear" or "network"
+    fitted_to : "prediction" or "simulation", the errors that its fit squares
+    lag : longest lag of inputs and outputs
+    """
+
+    model: str
+    fitted_to: str
+    lag: int
+    reg_lambda: float
+
+    def __str__(self):
+        kind = {"prediction": "one-step", "simulation": "free-run"}[self.fitted_to]
+        return f"{self.model} of lags {self.lag}, strength {self.reg_lambda:g} ({kind})"
+
+
+class Table:
+    """Held-out errors, root mean squares in standard deviations of the outputs.
+
+    Stretches differ far more than candidates do, and by factors. So the error of a
+    candidate is the geometric mean over the stretches, and candidates are compared
+    stretch by stretch: one stretch that is hard for all does not decide alone.
+
+    errors : dict of Candidate to (n_folds,) array, NaN where not tried
+    """
+
+    def __init__(self, n_folds):
+        self.n_folds = n_folds
+        self.errors = {}
+
+    def add(self, candidate, fold, error):
+        row = self.errors.setdefault(candidate, np.full(self.n_folds, np.nan))
+        row[fold] = min(error, WORST_ERROR) if np.isfinite(error) else WORST_ERROR
+
+    def missing(self, candidates, folds):
+        """Pairs that are not in the table yet, fold by fold."""
+        empty = np.full(self.n_folds, np.nan)
+        candidates = list(dict.fromkeys(candidates))
+        return [
+            (candidate, fold)
+            for fold in folds
+            for candidate in candidates
+            if np.isnan(self.errors.get(candidate, empty)[fold])
+        ]
+
+    def error(self, candidate, folds=None):
+        """Geometric mean over some folds, or all that were tried.
+
+        Infinite where one of the given folds was not tried.
+        """
+        row = self.errors.get(candidate, np.full(self.n_folds, np.nan))
+        row = row[np.isfinite(row)] if folds is None else row[folds]
+        return np.inf if np.isnan(row).any() else geometric_mean(row)
+
+    def ranked(self, candidates, folds):
+        """The candidates that were tried on all of these folds, the best first."""
+        tried = [c for c in candidates if np.isfinite(self.error(c, folds))]
+        return sorted(tried, key=lambda c: self.error(c, folds))
+
+    def most_tried(self):
+        """The candidates with the most folds, the best first.
+
+        These are all folds, unless the time was over before.
+        """
+        n_tried = {c: np.isfinite(row).sum() for c, row in self.errors.items()}
+        most = [c for c, n in n_tried.items() if n == max(n_tried.values())]
+        return sorted(most, key=self.error)
+
+    def clearly_worse(self, candidate, best):
+        """Whether errors exceed those of the best by a standard error.
+
+        The ratios of the folds on which both were tried are compared.
+        """
+        ratio = np.log(np.maximum(self.errors[candidate], LEAST_ERROR))
+        ratio = ratio - np.log(np.maximum(self.errors[best], LEAST_ERROR))
+        ratio = ratio[np.isfinite(ratio)]
+        if len(ratio) < 2:
+            return candidate != best
+        spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
+        return bool(ratio.mean() > spread)
+
+
+def geometric_mean(errors):
+    """Of the folds' errors; infinite for none."""
+    if not len(errors):
+        return np.inf
+    return float(np.exp(np.log(np.maximum(errors, LEAST_ERROR)).mean()))
+
+
+class Limits(NamedTuple):
+    """What the record allows.
+
+    longest : lag with which a stretch still holds two windows
+    rows : of the record on which networks are compared
+    n_signals : inputs and outputs
+    n_hidden : units of all hidden layers
+    """
+
+    longest: int
+    rows: int
+    n_signals: int
+    n_hidden: int
+
+    def affordable(self, lag):
+        n_regressors = self.n_signals * (lag + 1)
+        n_weights = n_regressors * (self.n_hidden + 1)
+        return self.rows * n_weights**2 <= MAX_WORK
+
+    def linear(self, lag):
+        """Whether a linear model has at least four rows per weight."""
+        return lag == 1 or 4 * self.n_signals * (lag + 1) <= self.rows
+
+
+class Search:
+    """The rounds of a search.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Takes pairs of candidate and fold, and adds their errors to ``table``; it may
+        return early when the time is over.
+    kinds : tuple of str
+        Errors that networks are fitted to, "prediction" and "simulation" or one.
+    lags, strengths : lists of candidates, or "auto"
+    """
+
+    def __init__(self, table, evaluate, kinds, lags, strengths, limits):
+        self.table, self.evaluate, self.kinds = table, evaluate, kinds
+        self.extend_lags = isinstance(lags, str)
+        self.extend_strengths = isinstance(strengths, str)
+        self.lags = list(LAGS) if self.extend_lags else lags
+        self.strengths = list(STRENGTHS) if self.extend_strengths else strengths
+        self.limits = limits
+        places = (np.arange(1, table.n_folds + 1) * 0.618034) % 1.0
+        self.order = np.argsort(places)[:LAST_FOLDS].tolist()
+        self.network = "network" if limits.n_hidden else "linear"
+
+    def run(self):
+        """Fill the table, round by round."""
+        linear = self.linear_round()
+        tried = self.grid_round(self.network_lags(linear))
+        self.try_all(self.finalists(tried), self.order)
+
+    def try_all(self, candidates, folds):
+        self.evaluate(self.table.missing(candidates, folds))
+
+    def linear_round(self):
+        """Linear ARX models by least squares, on all folds; the lags may grow."""
+
+        def arx(lag):
+            return Candidate("linear", "prediction", lag, 0.0)
+
+        grid = LINEAR_LAGS if self.extend_lags else self.lags
+        lags = [lag for lag in grid if lag <= self.limits.longest]
+        lags = [lag for lag in lags if self.limits.linear(lag)] or lags[:1]
+        self.try_all(map(arx, lags), self.order)
+        best = self.table.ranked(map(arx, lags), self.order)
+        while self.extend_lags and best and best[0].lag == max(lags):
+            longer = self.longer(max(lags))
+            if longer is None or not self.limits.linear(longer):
+                break
+            lags.append(longer)
+            self.try_all([arx(longer)], self.order)
+            best = self.table.ranked(map(arx, lags), self.order)
+        return list(map(arx, lags))
+
+    def longer(self, lag):
+        """The next longer lag of the grid, or None."""
+        lag = round(LAG_GROWTH * lag)
+        return lag if lag <= self.limits.longest else None
+
+    def network_lags(self, linear):
+        """Lags for networks: affordable, and not too short by the linear models."""
+        lags = [lag for lag in self.lags if lag <= self.limits.longest]
+        lags = lags or [self.limits.longest]
+        if not self.extend_lags:
+            return lags
+        lags = [lag for lag in lags if self.limits.affordable(lag)] or lags[:1]
+        arx = {c.lag: self.table.error(c, self.order) for c in linear}
+        least = min(arx.values(), default=np.inf)
+        enough = [lag for lag in lags if not arx.get(lag, 0.0) > TOO_SHORT * least]
+        if enough:
+            return enough
+        best = min(arx, key=arx.get)
+        return [best] if self.limits.affordable(best) else lags[-1:]
+
+    def grid_round(self, lags):
+        """Networks of all lags and strengths, on a few folds.
+
+        Of two kinds the one-step fits get the weakest strength alone: where they are
+        best, the others follow. Where the best candidate is at the end of a grid, this
+        is continued.
+        """
+        folds = self.order[:FIRST_FOLDS]
+        tried = []
+
+        def attempt(candidates):
+            tried.extend(c for c in candidates if c not in tried)
+            self.try_all(candidates, folds)
+            return self.table.ranked(tried, folds)
+
+        best = attempt(
+            [
+                Candidate(self.network, kind, lag, strength)
+                for kind in self.kinds
+                for lag in lags
+                for strength in self.strengths[: None if kind == self.kinds[0] else 1]
+            ]
+        )
+        while best:
+            new = self.neighbours(best[0], tried)
+            if not new:
+                break
+            best = attempt(new)
+        return tried
+
+    def neighbours(self, best, tried):
+        """What continues the grids where the best candidate is at their end."""
+        alike = [c for c in tried if c.fitted_to == best.fitted_to]
+        strengths = [c.reg_lambda for c in alike if c.lag == best.lag]
+        new = [best._replace(reg_lambda=s) for s in self.strengths]
+        if self.extend_strengths:
+            following = self.next_strength(best.reg_lambda, strengths + self.strengths)
+            new += [best._replace(reg_lambda=s) for s in following]
+        if self.extend_lags and best.lag == max(c.lag for c in alike):
+            longer = self.longer(best.lag)
+            if longer is not None and self.limits.affordable(longer):
+                new.append(best._replace(lag=longer))
+        return [c for c in new if c not in tried]
+
+    def finalists(self, tried):
+        """Candidates for the remaining folds: those that may still be close."""
+        folds = self.order[:FIRST_FOLDS]
+        ranked = self.table.ranked(tried, folds)[:N_FINALISTS]
+        error = self.table.error
+        return [
+            c for c in ranked if error(c, folds) <= HOPEFUL * error(ranked[0], folds)
+        ]
+
+    def next_strength(self, best, strengths):
+        """What continues the grid beyond its best value; nothing within the grid."""
+        low, high = STRENGTH_RANGE
+        following = []
+        if best == max(strengths) and 3.0 * best <= high:
+            following.append(3.0 * best)
+        if best == min(strengths) and best / 3.0 >= low:
+            following.append(round(best / 3.0, 3))
+        return following
+
+
+def close_to_best(table):
+    """Candidates for the ensemble: those close to the best, the best first.
+
+    Close is a fifth, or what the errors cannot tell apart, up to a factor of 1.4.
+    Only networks stand beside a network, because what a linear model lacks on some
+    rows the others cannot mend. A linear model that is best stands alone: a network
+    would add nothing but its variance. Of the linear models it is the one with the
+    shortest lags whose error equals the least one but for a few percent.
+    """
+    ranked = table.most_tried()
+    best = ranked[0]
+    alike = [c for c in ranked if c.model == best.model]
+    if best.model == "linear" and best.reg_lambda == 0.0:
+        near = [c for c in alike if table.error(c) <= EQUAL * table.error(best)]
+        return [min(near, key=lambda c: c.lag)]
+    least = table.error(best)
+    return [
+        c
+        for c in alike
+        if table.error(c) <= CLOSE * least
+        or (table.error(c) <= FARTHEST * least and not table.clearly_worse(c, best))
+    ]
+
+
+class Clock:
+    """Time that is left, for ``max_time`` seconds or None."""
+
+    def __init__(self, max_time):
+        self.begin = time.monotonic()
+        self.max_time = np.inf if max_time is None else max_time
+
+    @property
+    def passed(self):
+        return time.monotonic() - self.begin
+
+    def over(self, fraction=1.0):
+        return self.passed > fraction * self.max_time
