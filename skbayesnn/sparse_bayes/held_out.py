@@ -11,6 +11,7 @@ from .. import _validation as checks
 from .._sklearn import safe_indexing
 from .learning.selection import free_runs_through, mean_squared_error, steps_through
 from .narx import SparseBayesNARXRegressor
+from .prediction.ensemble import LaggedNetwork
 from .records.layout import Record
 from .search import Candidate
 
@@ -30,6 +31,17 @@ class Task(NamedTuple):
     candidate: Candidate
     seed: int
     fold: int | None
+
+
+class Score(NamedTuple):
+    """A fit that did not see a fold.
+
+    error : there, in standard deviations of the outputs
+    network : LaggedNetwork, None if the fit failed
+    """
+
+    error: float
+    network: LaggedNetwork | None
 
 
 class Data(NamedTuple):
@@ -69,7 +81,7 @@ class Data(NamedTuple):
 
 
 def fit_or_score(task, shared, data, sample):
-    """A model of a sample, or its error in a fold that its fit did not see.
+    """A model of a sample, or the `Score` of a fit that did not see a fold.
 
     The fit sees a ``sample`` of the record; its free run passes through all of it.
     """
@@ -86,9 +98,10 @@ def fit_or_score(task, shared, data, sample):
         _fit(model, sample.X, np.where(hidden, np.nan, sample.y), sample.sessions)
     except (ValueError, FloatingPointError, LinAlgError):
         # nothing is left without the fold, or nothing that it could be fitted to
-        return np.inf
+        return Score(np.inf, None)
     target = np.where((data.folds == fold)[:, None], data.Y, np.nan)
-    return error_against(model, data, target, shared["focus"])
+    error = error_against(model, data, target, shared["focus"])
+    return Score(error, model._lagged.ensemble.members[0])
 
 
 def make_model(candidate, seed, shared):

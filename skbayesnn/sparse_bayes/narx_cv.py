@@ -12,6 +12,7 @@ from .._random import draw_seed
 from .._sklearn import fit_context
 from .._warnings import warn_caller
 from .attributes import set_attributes
+from .calibration import band_factor, by_stretch
 from .held_out import Data, Task, fit_or_score, reference_errors, settled
 from .lagged import (
     LaggedPredictorMixin,
@@ -128,6 +129,9 @@ class SparseBayesNARXRegressorCV(
     lag_relevance_ : dict of str to float
         For each regressor of any member, the weighted root mean square of its
         relevances in the members; 0 where a member lacks it.
+    band_factor_ : ndarray of shape (n_outputs_,)
+        Factor of the standard deviations of free runs, with which their bands of 95 %
+        hold 95 % of the rows of the stretches that were held out.
     reg_lambda_ : float
         Strength of the prior of the first network, 0 for a linear ARX model.
     max_lag_ : int
@@ -266,11 +270,12 @@ class SparseBayesNARXRegressorCV(
         root = np.random.SeedSequence(draw_seed(self.random_state))
         n_seeds = max(self.cv, 2 * self.n_estimators)
         seeds = [int(s) for s in root.generate_state(n_seeds) % 2**31]
-        table = self._choose(data, lags, strengths, longest, seeds, clock)
+        table, networks = self._choose(data, lags, strengths, longest, seeds, clock)
         kept = close_to_best(table)[: self.n_estimators]
         members, weights = self._learn_members(kept, seeds, data, clock)
         results = summarize(table, kept, reference_errors(data, self.focus))
-        self._store(members, weights, results)
+        factor = band_factor(by_stretch(networks, kept), data)
+        self._store(members, weights, results, factor)
         if self.verbose:
             print(self.summary_)
         return self
@@ -311,8 +316,11 @@ class SparseBayesNARXRegressorCV(
         return [float(s) for s in strengths]
 
     def _choose(self, data, lags, strengths, longest, seeds, clock):
-        """The table of held-out errors of all candidates that were tried."""
-        table = Table(self.cv)
+        """The table of held-out errors of all candidates, and their networks.
+
+        These are LaggedNetworks by candidate and fold.
+        """
+        table, networks = Table(self.cv), {}
         rows = min(len(data.Y), NETWORK_ROWS)
         hidden = check_hidden_layer_sizes(self.hidden_layer_sizes)
         n_signals = data.U.shape[1] + data.Y.shape[1]
@@ -328,16 +336,18 @@ class SparseBayesNARXRegressorCV(
             if table.errors and clock.over(SEARCH_TIME):
                 return
             tasks = [Task(c, seeds[fold], fold) for c, fold in pairs]
-            errors = self._run(tasks, data, samples, clock, SEARCH_TIME)
+            scores = self._run(tasks, data, samples, clock, SEARCH_TIME)
             # fewer than tasks when the time is over
-            for (candidate, fold), error in zip(pairs, errors, strict=False):
-                table.add(candidate, fold, error)
+            for (candidate, fold), score in zip(pairs, scores, strict=False):
+                table.add(candidate, fold, score.error)
+                if score.network is not None:
+                    networks[candidate, fold] = score.network
 
         Search(table, evaluate, kinds, lags, strengths, limits).run()
-        return table
+        return table, networks
 
     def _run(self, tasks, data, samples, clock, fraction):
-        """Fitted models, or held-out errors for tasks with a fold, in their order.
+        """Fitted models, or a `Score` for tasks with a fold, in their order.
 
         Behind this fraction of the time no further one begins but the first.
         """
@@ -404,12 +414,13 @@ class SparseBayesNARXRegressorCV(
         weights = np.array(weights)[stable]
         return members, weights / weights.sum()
 
-    def _store(self, members, weights, results):
+    def _store(self, members, weights, results, factor):
         """Keep the ensemble, and set all public attributes."""
         networks = [member._lagged.ensemble.members[0] for member in members]
         ensemble = Ensemble(tuple(networks), weights)
         best = members[0]
-        self._lagged = best._lagged._replace(ensemble=ensemble)
+        bands = best._lagged.bands._replace(factor=factor)
+        self._lagged = best._lagged._replace(ensemble=ensemble, bands=bands)
         union = union_of_lags([network.lags for network in networks])
         names = lagged_names(union, input_names(self), output_names(ensemble.n_outputs))
         relevances = [member.lag_relevance_ for member in members]
@@ -421,6 +432,7 @@ class SparseBayesNARXRegressorCV(
             "estimators_": members,
             "estimator_weights_": weights,
             "lag_relevance_": dict(zip(names, relevance, strict=True)),
+            "band_factor_": factor,
             "reg_lambda_": best.reg_lambda,
             "max_lag_": ensemble.max_lag,
             "n_outputs_": ensemble.n_outputs,
@@ -477,18 +489,9 @@ def summary(results):
     )
 
 
-def _report(task, result, n_left, clock):
-    where = "whole record" if task.fold is None else f"fold {task.fold + 1}"
-    what = "fitted" if task.fold is None else f"error {result:.4g}"
-    print(
-        f"{task.candidate}, {where}: {what} ({clock.passed:.0f} s, {n_left} more fits "
-        f"in this round, at most {clock.left(n_left)})"
-    )
-
-
 def _report(task, result, n_left, a_fit):
     where = "whole record" if task.fold is None else f"fold {task.fold + 1}"
-    what = "fitted" if task.fold is None else f"error {result:.4g}"
+    what = "fitted" if task.fold is None else f"error {result.error:.4g}"
     print(
         f"{task.candidate}, {where}: {what}; {n_left} more fits in this round, about "
         f"{n_left * a_fit:.0f} s"

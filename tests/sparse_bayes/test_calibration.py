@@ -1,0 +1,105 @@
+"""The factor of the bands of a searched ensemble."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
+from skbayesnn.sparse_bayes.calibration import band_factor
+from skbayesnn.sparse_bayes.held_out import Data
+from skbayesnn.sparse_bayes.learning.selection import stretches
+
+
+def output_error(n, seed=0):
+    """A linear system whose output is measured with white noise."""
+    rng = np.random.default_rng(seed)
+    u = rng.standard_normal((n, 1))
+    x = np.zeros(n)
+    for t in range(1, n):
+        x[t] = 0.8 * x[t - 1] + u[t - 1, 0]
+    return u, x + 0.3 * rng.standard_normal(n)
+
+
+def data_of(u, y, n_stretches=5, sessions=None):
+    starts = np.array([0, len(y)]) if sessions is None else sessions
+    return Data(u, y, None, u, y[:, None], starts, stretches(starts, n_stretches))
+
+
+@pytest.fixture(scope="module")
+def network():
+    u, y = output_error(2000)
+    model = SparseBayesNARXRegressor(
+        1, 1, focus="simulation", hidden_layer_sizes=(), include_current_input=False
+    )
+    return model.fit(u, y)._lagged.ensemble.members[0]
+
+
+def with_std(network, times):
+    """The network, with other standard deviations."""
+    fitted = network.fitted
+    fitted = fitted._replace(
+        free_run_std=times * fitted.free_run_std,
+        covariance=times**2 * fitted.covariance,
+    )
+    return network._replace(fitted=fitted)
+
+
+def test_true_bands_keep_their_width(network):
+    data = data_of(*output_error(3000, seed=1))
+    factor = band_factor({fold: [network] for fold in range(5)}, data)
+    assert factor.shape == (1,)
+    assert_allclose(factor, 1.0, atol=0.1)
+
+
+def test_narrow_bands_are_widened_and_wide_ones_narrowed(network):
+    data = data_of(*output_error(3000, seed=1))
+    found = [
+        band_factor({fold: [with_std(network, times)] for fold in range(5)}, data)
+        for times in (0.5, 1.0, 4.0)
+    ]
+    assert_allclose(found[0], 2.0 * found[1], rtol=1e-6)
+    assert_allclose(found[2], 0.25 * found[1], rtol=1e-6)
+
+
+def test_only_held_out_rows_count(network):
+    u, y = output_error(1000, seed=1)
+    data = data_of(u, y)
+    expected = band_factor({2: [network]}, data)
+    elsewhere = (data.folds != 2) & (np.arange(1000) > 5)
+    spoiled = y + 50.0 * elsewhere
+    assert_array_equal(band_factor({2: [network]}, data_of(u, spoiled)), expected)
+
+
+def test_missing_values(network):
+    u, y = output_error(1000, seed=1)
+    y[[0, 1, 300, 450]] = np.nan
+    factor = band_factor({1: [network], 2: [network]}, data_of(u, y))
+    assert_allclose(factor, 1.0, atol=0.25)
+    # nothing is left to compare with
+    y[:] = np.nan
+    assert_array_equal(band_factor({1: [network]}, data_of(u, y)), [1.0])
+
+
+def test_several_sessions(network):
+    u, y = output_error(1000, seed=1)
+    sessions = np.array([0, 400, 403, 1000])
+    factor = band_factor({0: [network], 1: [network]}, data_of(u, y, 2, sessions))
+    assert_allclose(factor, 1.0, atol=0.2)
+
+
+def test_a_search_learns_the_factor():
+    u, y = output_error(400)
+    model = SparseBayesNARXRegressorCV(
+        (1, 2), (2.0,), cv=4, n_estimators=1, hidden_layer_sizes=(2,), random_state=0
+    )
+    model.fit(u, y)
+    assert model.band_factor_.shape == (1,)
+    assert 0.5 < model.band_factor_[0] < 2.0
+    new_u, new_y = output_error(2000, seed=3)
+    new_u = new_u.clip(u.min(), u.max())
+    mean, std = model.predict(new_u, return_std=True)
+    bands = model._lagged.bands._replace(factor=np.ones(1))
+    model._lagged = model._lagged._replace(bands=bands)
+    _, alone = model.predict(new_u, return_std=True)
+    inside = np.isfinite(mean) & (mean > y.min()) & (mean < y.max())
+    assert_allclose(std[inside], model.band_factor_ * alone[inside])
