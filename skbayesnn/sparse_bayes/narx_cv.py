@@ -77,6 +77,11 @@ class SparseBayesNARXRegressorCV(
         more, and starts that ended in a clearly worse optimum are left out. A linear
         model stands alone.
     {{include_current_input}}
+    output : {"level", "difference"}, default="level"
+        What a network predicts: y(t), or y(t) - y(t-1), which is summed up. Held-out
+        stretches seldom tell which extrapolates: choose "difference" for an integrating
+        system that is sampled fast. See :class:`SparseBayesNARXRegressor`.
+    {{noise}}
     focus : {"simulation", "prediction"}, default="simulation"
         Errors that the fits and their choice are about: of a free run or of one step
         ahead. See :class:`SparseBayesNARXRegressor`.
@@ -195,6 +200,8 @@ class SparseBayesNARXRegressorCV(
         cv=8,
         n_estimators=6,
         include_current_input=True,
+        output="level",
+        noise="gaussian",
         focus="simulation",
         hidden_layer_sizes=(5,),
         n_jobs=None,
@@ -216,6 +223,8 @@ class SparseBayesNARXRegressorCV(
         self.cv = cv
         self.n_estimators = n_estimators
         self.include_current_input = include_current_input
+        self.output = output
+        self.noise = noise
         self.focus = focus
         self.hidden_layer_sizes = hidden_layer_sizes
         self.n_jobs = n_jobs

@@ -64,6 +64,8 @@ LAGGED_CONSTRAINTS = {
 # Parameters of the search that every one of its fits takes over as they are.
 SHARED_BY_FITS = (
     "include_current_input",
+    "output",
+    "noise",
     "focus",
     "hidden_layer_sizes",
     "n_restarts",

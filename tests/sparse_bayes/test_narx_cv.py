@@ -727,3 +727,23 @@ def test_one_step_fits_get_all_strengths_where_they_are_best():
     of_networks = [c for c in table.errors if c.model == "network"]
     strengths = {c.reg_lambda for c in of_networks if c.fitted_to == "prediction"}
     assert strengths == {6.0}
+
+
+def integrator(n_rows, seed=0):
+    """A position that follows a force, measured with a little noise."""
+    rng = np.random.default_rng(seed)
+    u = rng.uniform(-1, 1, size=(n_rows, 1))
+    y = np.cumsum(np.append(0.0, u[:-1, 0] - 0.3 * u[:-1, 0] ** 3))
+    return u, y + 0.01 * rng.standard_normal(n_rows)
+
+
+def test_differences_and_heavy_tails_are_passed_on():
+    model = estimator((1, 2), (1.0,), output="difference", noise="student_t")
+    u, y = integrator(200)
+    quietly(model, u, y)
+    assert {member.output for member in model.estimators_} == {"difference"}
+    assert {member.noise for member in model.estimators_} == {"student_t"}
+    new_u, new_y = integrator(400, seed=1)
+    start = model.max_lag_
+    error = model.predict(new_u, y_init=new_y[:start]) - new_y
+    assert np.sqrt(np.mean(error**2)) < 0.1 * new_y.std()
