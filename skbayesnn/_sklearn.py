@@ -3,6 +3,7 @@
 Nothing else in the package imports a private name, or asks for the release.
 """
 
+import functools
 from contextlib import nullcontext
 
 from sklearn.base import _fit_context
@@ -16,6 +17,7 @@ __all__ = [
     "Interval",
     "StrOptions",
     "fit_context",
+    "on_one_blas_thread",
     "one_blas_thread",
     "safe_indexing",
     "with_callbacks",
@@ -33,6 +35,17 @@ def one_blas_thread():
     the result, independent of ``n_jobs``.
     """
     return _get_threadpool_controller().limit(limits=1, user_api="blas")
+
+
+def on_one_blas_thread(method):
+    """A public method whose results do not depend on the number of BLAS threads."""
+
+    @functools.wraps(method)
+    def wrapper(*args, **kwargs):
+        with one_blas_thread():
+            return method(*args, **kwargs)
+
+    return wrapper
 
 
 try:

@@ -8,7 +8,7 @@ from .._fitting import FitInterrupted, restore_on_failure
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from .._warnings import warn_caller
 from ..exceptions import MixingWarning
-from .inference import RBM_CONSTRAINTS, BaseRBM
+from .inference import NOT_NEGATIVE, POSITIVE, RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive
 from .rbm_texts import TEXTS
 from .training import automatic, epochs, lone_states
@@ -211,10 +211,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         **RBM_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "schedule": [StrOptions({"linear", "constant", "inverse"})],
-        "learning_rate": [
-            StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
+        "learning_rate": [StrOptions({"auto"}), POSITIVE],
         "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "n_gibbs_steps": [
             StrOptions({"auto"}),
@@ -224,10 +221,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         "refit": ["boolean"],
         "persistent": ["boolean"],
         "momentum": [Interval(Real, 0, 1, closed="left")],
-        "weight_decay": [
-            StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="left"),
-        ],
+        "weight_decay": [StrOptions({"auto"}), NOT_NEGATIVE],
         "centered": ["boolean"],
         "init": [StrOptions({"random"}), tuple, list, HasMethods("fit")],
     }

@@ -19,7 +19,7 @@ from .contrastive_divergence import (
     train_epochs,
     train_rounds,
 )
-from .inference import RBM_CONSTRAINTS, BaseRBM
+from .inference import NOT_NEGATIVE, POSITIVE, RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive, growth
 from .rbm_texts import TEXTS
 from .training import automatic, growing, lone_states, sizes
@@ -177,7 +177,8 @@ class FrankWolfeRBM(BaseRBM):
         reweighting to the model with the unit; ``frank_wolfe_gap`` of the linearised
         objective (nats); ``acceptance`` of the chains; mean ``free_energy`` of training
         rows and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
-        ``seconds`` since the start.
+        ``seconds`` since the start. If ``init`` has all units already, the one entry
+        is about no step, with a ``change`` of 0.
 
         With ``n_components="auto"``, the first entries are the starts that were
         compared: ``n_components``, the ``change`` from the best one before, its
@@ -266,11 +267,12 @@ class FrankWolfeRBM(BaseRBM):
             Interval(Integral, 1, None, closed="left"),
         ],
         "objective": [StrOptions({"likelihood", "linearized"})],
-        "unit_penalty": [Interval(Real, 0, None, closed="left")],
-        "radius": [Interval(Real, 0, None, closed="neither"), None],
+        "unit_penalty": [NOT_NEGATIVE],
+        "radius": [POSITIVE, None],
         "alpha": [
             StrOptions({"count", "learn"}),
-            Interval(Real, 0, None, closed="neither"),
+            # a step of the chains costs as much as this many units
+            Interval(Real, 1e-15, 1e5, closed="both"),
         ],
         "away_steps": ["boolean"],
         "units_per_step": [Interval(Integral, 1, None, closed="left")],
@@ -282,10 +284,7 @@ class FrankWolfeRBM(BaseRBM):
         "n_corrective_steps": [Interval(Integral, 0, None, closed="left")],
         "init": [None, HasMethods("fit")],
         "fine_tune": [None, ContrastiveDivergenceRBM],
-        "fine_tune_norm": [
-            Interval(Real, 0, None, closed="neither"),
-            None,
-        ],
+        "fine_tune_norm": [POSITIVE, None],
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     }

@@ -21,10 +21,15 @@ from .scoring import ScoringMixin
 from .training.outcome import model_attributes
 from .training.rows import check_rows
 
+# Training computes in float32, where the squares of numbers between these are numbers.
+_SMALLEST, LARGEST = 1e-15, 1e15
+POSITIVE = Interval(Real, _SMALLEST, LARGEST, closed="both")
+NOT_NEGATIVE = Interval(Real, 0, LARGEST, closed="both")
+
 RBM_CONSTRAINTS = {
     "binarize": [Interval(Real, None, None, closed="neither"), None],
     "batch_size": [Interval(Integral, 1, None, closed="left")],
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "learning_rate": [POSITIVE],
     "averaging": [Interval(Real, 0, 1, closed="both")],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],

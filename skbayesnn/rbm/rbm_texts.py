@@ -26,7 +26,8 @@ TEXTS = {
         """,
     "batch_size": """
         batch_size : int, default=100
-            Rows of a mini-batch, and number of persistent chains.
+            Rows of a mini-batch, and number of persistent chains: at most as many as
+            there are rows, or 1000 chains if there are fewer.
         """,
     "validation_fraction": """
         validation_fraction : float, default=0.1

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _validation as checks
 from .._random import draw_seed
 from .._saved_state import SavedStateMixin
+from .._sklearn import on_one_blas_thread
 from .._warnings import warn_caller
 from ..exceptions import DivergenceWarning, ExtrapolationWarning
 from .prediction import ensemble as ensembles
@@ -130,6 +131,7 @@ class LaggedPredictorMixin(SavedStateMixin):
         tags.input_tags.allow_nan = True
         return tags
 
+    @on_one_blas_thread
     def predict(
         self,
         X,
@@ -278,6 +280,7 @@ class LaggedPredictorMixin(SavedStateMixin):
             model.ensemble, state, single_output=model.single_output
         )
 
+    @on_one_blas_thread
     def sample_y(
         self,
         X,
@@ -376,6 +379,7 @@ class LaggedPredictorMixin(SavedStateMixin):
         _warn_of_extrapolation(self, query)
         return _shape_like_y(self._lagged, query, drawn)
 
+    @on_one_blas_thread
     def score(self, X, y, sample_weight=None, *, sessions=None, horizon="auto"):
         r"""Coefficient of determination beyond the initialisation.
 
@@ -429,8 +433,8 @@ class LaggedPredictorMixin(SavedStateMixin):
 
 
 def _steps(y, horizon):
-    """Steps ahead, infinite for a free run."""
-    return np.inf if y is None or horizon is None else horizon
+    """Steps ahead, infinite for a free run; no more than there are rows."""
+    return np.inf if y is None or horizon is None else min(horizon, len(y))
 
 
 def _bands(model, query, forecast, y, horizon):

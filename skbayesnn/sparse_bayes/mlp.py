@@ -10,7 +10,7 @@ from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
 from .._saved_state import SavedStateMixin
-from .._sklearn import fit_context
+from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import network_attributes, set_attributes
 from .learning.problem import pose
 from .learning.restarts import learn
@@ -161,6 +161,7 @@ class SparseBayesMLPRegressor(
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
+    @on_one_blas_thread
     def fit(self, X, y):
         """Learn network, prior variances and noise from data.
 
@@ -220,6 +221,7 @@ class SparseBayesMLPRegressor(
         """What predictions need."""
         return self._learned.fitted
 
+    @on_one_blas_thread
     def predict(self, X, return_std=False):
         """Predict by the posterior mode.
 
@@ -244,6 +246,7 @@ class SparseBayesMLPRegressor(
             return mean, self._shape_like_y(posterior.std(self._fitted, X))
         return mean
 
+    @on_one_blas_thread
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw observations from the posterior predictive distribution.
 
@@ -261,12 +264,19 @@ class SparseBayesMLPRegressor(
         y : ndarray of shape (n_samples_X, n_samples)
             The draws, in units of y; (n_samples_X, n_outputs, n_samples) when y had
             two dimensions in fit.
+
+        Raises
+        ------
+        ValueError
+            For ``n_samples`` that is not an integer of at least 1.
         """
         X = self._check_inputs(X)
+        n_samples = checks.check_count(n_samples, "n_samples", 1)
         rng = np.random.default_rng(draw_seed(random_state))
         draws = posterior.draws(self._fitted, X, n_samples, rng)
         return draws[:, 0] if self._single_output else draws
 
+    @on_one_blas_thread
     def to_mlp_regressor(self):
         """Hand the network to scikit-learn.
 

@@ -8,7 +8,7 @@ from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
-from .._sklearn import fit_context
+from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import copy_input_attributes, network_attributes, set_attributes
 from .lagged import (
     LaggedPredictorMixin,
@@ -285,6 +285,7 @@ class SparseBayesNARXRegressor(
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
+    @on_one_blas_thread
     def fit(self, X, y, sessions=None):
         """Learn the model from one or several records.
 

@@ -11,19 +11,26 @@ from .learning.likelihood import LIKELIHOODS
 from .learning.prior import GROUPS
 from .learning.problem import Options
 from .learning.weights import SOLVERS
+from .records.lags import MAX_LAG
+
+# Between these, quotients of strengths, variances and squared errors are numbers.
+SMALLEST, LARGEST = 1e-100, 1e100
+# Restarts and networks: each is a whole fit, listed before the first begins.
+MAX_FITS = 100_000
 
 MODEL_CONSTRAINTS = {
     "hidden_layer_sizes": [Interval(Integral, 1, None, closed="left"), "array-like"],
     "activation": [StrOptions(set(ACTIVATIONS))],
     "groups": [StrOptions(set(GROUPS)), list, tuple],
-    "reg_lambda": [Interval(Real, 0, None, closed="left"), "array-like"],
+    "reg_lambda": [Interval(Real, 0, LARGEST, closed="both"), "array-like"],
     "kappa_variance": [Interval(Real, 0, None, closed="left")],
     "kappa_weight": [Interval(Real, 0, None, closed="left")],
     "reweight": ["boolean"],
     "noise": [StrOptions(set(LIKELIHOODS))],
     "noise_variance": [
         StrOptions({"auto"}),
-        Interval(Real, 0, None, closed="neither"),
+        # in squared units of y, see also `Gaussian.scaled`
+        Interval(Real, SMALLEST**3, LARGEST**3, closed="both"),
         "array-like",
     ],
     "curvature": [StrOptions({"auto", "full", "diag"})],
@@ -32,7 +39,7 @@ MODEL_CONSTRAINTS = {
     "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "normalize": ["boolean"],
-    "n_restarts": [Interval(Integral, 1, None, closed="left")],
+    "n_restarts": [Interval(Integral, 1, MAX_FITS, closed="both")],
     "n_jobs": [Integral, None],
     "warm_start": ["boolean"],
     "random_state": ["random_state"],
@@ -41,22 +48,22 @@ MODEL_CONSTRAINTS = {
 
 LAGGED_CONSTRAINTS = {
     **MODEL_CONSTRAINTS,
-    "input_lags": [Interval(Integral, 0, None, closed="left"), "array-like", dict],
-    "output_lags": [Interval(Integral, 0, None, closed="left"), "array-like", dict],
+    "input_lags": [Interval(Integral, 0, MAX_LAG, closed="both"), "array-like", dict],
+    "output_lags": [Interval(Integral, 0, MAX_LAG, closed="both"), "array-like", dict],
     "include_current_input": ["boolean"],
     "output": [StrOptions({"level", "difference"})],
     "focus": [StrOptions({"prediction", "simulation"})],
     "horizon_schedule": [StrOptions({"auto"}), "array-like"],
     "initial_conditions": [StrOptions({"measured", "estimated"})],
     "skip_connection": ["boolean"],
-    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "n_estimators": [Interval(Integral, 1, MAX_FITS, closed="both")],
     "selection": [StrOptions({"auto", "evidence", "simulation", "validation"})],
     "weighting": [StrOptions({"uniform", "evidence", "validation"})],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "groups": [StrOptions({"auto", *GROUPS}), list, tuple],
     "reg_lambda": [
         StrOptions({"auto"}),
-        Interval(Real, 0, None, closed="left"),
+        Interval(Real, 0, LARGEST, closed="both"),
         "array-like",
     ],
 }
@@ -199,9 +206,11 @@ def check_reg_lambda(reg_lambda, n_layers, skip=False):
             f"here: the hidden layers, the output{', the skip' if skip else ''}); got "
             f"{reg_lambda!r}."
         )
-    if not np.isfinite(strengths).all() or (strengths < 0).any():
+    inside = (strengths == 0.0) | ((strengths >= SMALLEST) & (strengths <= LARGEST))
+    if not inside.all():
         raise ValueError(
-            f"reg_lambda must be finite and not negative; got {reg_lambda!r}."
+            "reg_lambda must be finite and not negative: 0, or between "
+            f"{SMALLEST:.0e} and {LARGEST:.0e}; got {reg_lambda!r}."
         )
     return np.broadcast_to(strengths, (n_layers,)).copy()
 

@@ -49,6 +49,8 @@ from . import tempering
 
 # Larger weights indicate a divergence: a unit then is a step function.
 MAX_WEIGHT = 1e3
+# Chains that a data set with fewer rows may have.
+MAX_SPARE_CHAINS = 1000
 # Fraction of the past in the running mean of the hidden units, for centring.
 _MEMORY = 0.99
 # Steps from one look at the parameters to the next, for their average.
@@ -104,6 +106,11 @@ class Info(NamedTuple):
 
 class Diverged(ArithmeticError):
     """Raised if the weights exceed `MAX_WEIGHT` or are not finite."""
+
+
+def clip_batch(batch_size, n_rows):
+    """The rows of a batch, and chains: more of them than rows help up to a point."""
+    return min(batch_size, max(n_rows, MAX_SPARE_CHAINS))
 
 
 def init(rbm, visible_offset, hidden_offset, chains, seed):

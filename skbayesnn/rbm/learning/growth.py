@@ -173,9 +173,8 @@ def follow(settings, state, rows, seed, rng):
         rbm = state.rbm._replace(visible=visible)
         state = state._replace(rbm=rbm, average=average, chains=chains)
     if settings.n_corrective_steps and len(state.rbm.weights):
-        index = rng.integers(
-            len(rows), size=(settings.n_corrective_steps, settings.batch_size)
-        )
+        n_batch = contrastive.clip_batch(settings.batch_size, len(rows))
+        index = rng.integers(len(rows), size=(settings.n_corrective_steps, n_batch))
         state = correct(settings, state, rows, index, seed)
     return state
 

@@ -86,11 +86,13 @@ def grow(settings, job, start, fit_task):
     n_before = len(start.history.get("change", ()))
     progress = resume(job, "growth", start)
     training = Training(progress.state, progress.history, progress.n_iter)
+    began = time.perf_counter() - progress.seconds
     done, largest = progress.done, _n_units(training)
     if largest >= settings.n_components and not done:
         done = True
+        if not training.history:
+            training = _without_step(job, training, monitored, began)
         _save(settings, job, training, progress.seconds, done)
-    began = time.perf_counter() - progress.seconds
     growth_task = fit_task.subcontext(
         "growth", max_subtasks=0 if done else _n_steps(settings, largest)
     )
@@ -136,6 +138,19 @@ def take_step(settings, job, training, monitored, began):
     step_settings = settings.step._replace(units_per_step=n_new)
     with computing(settings.n_jobs, settings.step.learning_rate):
         state, info = growth.step(step_settings, state, job.train, job.seed)
+    return _record(job, training._replace(state=state), info, monitored, began)
+
+
+def _without_step(job, training, monitored, began):
+    """The entry of a growth that begins with all of its units."""
+    unknown = dict.fromkeys(growth.Info._fields, np.nan)
+    info = growth.Info(**unknown | {"change": 0})
+    return _record(job, training, info, monitored, began)
+
+
+def _record(job, training, info, monitored, began):
+    """The training with one more entry in its history."""
+    state = training.state
     record = {
         "n_components": len(state.rbm.weights),
         **info._asdict(),

@@ -77,6 +77,7 @@ def start_training(rbm, rows, n_chains, seed, chains=None):
     """
     some = rows.states(slice(_MAX_OFFSET_ROWS))
     hidden_offset = solver.hidden_means(rbm, some).mean(axis=0)
+    n_chains = contrastive.clip_batch(n_chains, len(rows))
     n_states = len(rows) if chains is None else len(chains)
     index = generator(seed, Stream.INITIAL_CHAINS).integers(n_states, size=n_chains)
     states = rows.states(index) if chains is None else chains[index]

@@ -26,6 +26,8 @@ from scipy.special import gammaln
 
 INITIAL_NOISE = 0.1
 MIN_NOISE = 1e-10
+# Of a given noise variance, in scaled units: between these, quotients are numbers.
+VARIANCE_BOUNDS = (1e-100, 1e100)
 # Few enough that a gross error does not steer the first cycles, and so many that what
 # a network has not learned yet is not taken for one.
 INITIAL_FREEDOM = 10.0
@@ -51,7 +53,14 @@ class Gaussian(NamedTuple):
         """
         if isinstance(self.noise_variance, str):
             return self, np.ones(len(y_scale))
-        relative = self.noise_variance / y_scale**2
+        with np.errstate(over="ignore", divide="ignore"):
+            relative = self.noise_variance / y_scale**2
+        low, high = VARIANCE_BOUNDS
+        if not ((relative >= low) & (relative <= high)).all():
+            raise ValueError(
+                f"noise_variance must be between {low:.0e} and {high:.0e} times the "
+                f"variance of y; found {relative.min():.3g} to {relative.max():.3g}."
+            )
         common = float(relative.mean())
         return self._replace(noise_variance=common), np.sqrt(common / relative)
 

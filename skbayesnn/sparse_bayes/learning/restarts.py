@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.exceptions import ConvergenceWarning
 
+from ..._parallel import in_order
 from ..._sklearn import one_blas_thread
 from ..._warnings import warn_caller
 from ..network import bias_mask, init_network, prune, split_layers
@@ -112,7 +113,7 @@ def run_restarts(problem, seeds, n_jobs=None, keep=False):
     runs = []
     jobs = (delayed(run_start)(problem, seed) for seed in seeds)
     try:
-        for run in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+        for run in in_order(jobs, n_jobs):
             runs.append(run)
             if run.interrupted:
                 break

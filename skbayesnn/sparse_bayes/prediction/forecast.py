@@ -106,4 +106,5 @@ def copy_initial_rows(forecast, Y, starts, n_rows):
         head = slice(start, min(start + n_rows, stop))
         forecast.mean[head] = Y[head]
         if forecast.std is not None:
-            forecast.std[head] = 0.0
+            # of a value that is not there nothing is known
+            forecast.std[head] = np.where(np.isnan(Y[head]), np.nan, 0.0)

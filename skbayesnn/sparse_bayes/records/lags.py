@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+# Farther back no lag reaches: lists of lags are made before data are looked at.
+MAX_LAG = 100_000
+
 
 class Lags(NamedTuple):
     """One regressor a position.
@@ -40,8 +43,10 @@ class Lags(NamedTuple):
 def expand_lags(lags, name):
     """The sorted list of lags that a number or an explicit list stands for."""
     if isinstance(lags, Integral) and not isinstance(lags, bool):
-        if lags < 0:
-            raise ValueError(f"{name} must not be negative; got {lags!r}.")
+        if not 0 <= lags <= MAX_LAG:
+            raise ValueError(
+                f"{name} must not be negative, and at most {MAX_LAG}; got {lags!r}."
+            )
         return list(range(1, int(lags) + 1))
     values = np.asarray(lags)
     integral = values.size == 0 or np.issubdtype(values.dtype, np.integer)
@@ -50,11 +55,12 @@ def expand_lags(lags, name):
         values.ndim != 1
         or not integral
         or (values < smallest).any()
+        or (values > MAX_LAG).any()
         or len(np.unique(values)) < len(values)
     ):
         raise ValueError(
             f"{name} must be a number n, for the lags 1 to n, or a list of distinct "
-            f"integers of at least {smallest}; got {lags!r}."
+            f"integers of at least {smallest} and at most {MAX_LAG}; got {lags!r}."
         )
     return sorted(int(lag) for lag in values)
 
