@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 from joblib import delayed
 
-from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
+from skbayesnn import (
+    SparseBayesMLPRegressor,
+    SparseBayesNARXRegressor,
+    SparseBayesNARXRegressorCV,
+)
 from skbayesnn._parallel import in_order
 
 BACKENDS = ["loky", "threading", "multiprocessing"]
@@ -47,3 +51,16 @@ def test_fits_on_a_backend_without_generators(model, n_jobs):
     expected = model.fit(X, Y).log_marginal_likelihood_
     with joblib.parallel_config("multiprocessing", n_jobs=n_jobs):
         assert model.fit(X, Y).log_marginal_likelihood_ == expected
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_search_on_a_backend_without_generators():
+    search = SparseBayesNARXRegressorCV(
+        (1,), (3.0,), cv=2, n_estimators=1, max_cycles=2, random_state=0
+    )
+    expected = search.fit(X, Y).cv_results_["test_error"]
+    with joblib.parallel_config("multiprocessing", n_jobs=1):
+        np.testing.assert_array_equal(
+            search.fit(X, Y).cv_results_["test_error"], expected
+        )

@@ -1,13 +1,14 @@
 """A lagged model that chooses its lags and the strength of its prior by itself."""
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
+from .._parallel import in_order
 from .._random import draw_seed
 from .._sklearn import fit_context
 from .._warnings import warn_caller
@@ -370,9 +371,8 @@ class SparseBayesNARXRegressorCV(
                 yield delayed(fit_or_score)(task, shared, data, sample)
 
         results, begin = [], clock.passed
-        running = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs())
         # results first: joblib warns about a generator that is not exhausted
-        for result, task in zip(running, tasks, strict=False):
+        for result, task in zip(in_order(jobs(), self.n_jobs), tasks, strict=False):
             results.append(result)
             if self.verbose:
                 a_fit = (clock.passed - begin) / len(results)
