@@ -1,8 +1,9 @@
 """The factor of a searched ensemble's bands, by stretches that its fits did not see.
 
 Each stretch has an ensemble of its own: the fits of the chosen candidates that did not
-see it. Their errors there, in their own standard deviations, are those which the whole
-ensemble may expect in a new record like its own.
+see it. Their errors there are those which the whole ensemble may expect in a new record
+like its own; they are compared with the standard deviations of that ensemble, which is
+fitted to more rows and in more cycles.
 """
 
 import numpy as np
@@ -28,17 +29,19 @@ def by_stretch(networks, kept):
     return dict(sorted(found.items()))
 
 
-def band_factor(networks, data):
+def band_factor(networks, ensemble, data):
     """Factors (n_outputs,) of the standard deviations of free runs.
 
     Parameters
     ----------
     networks : dict of int to list of LaggedNetwork
         By the number of a stretch, fits that did not see it.
+    ensemble : Ensemble
+        Whose bands they are.
     data : Data
     """
     deviations = [
-        _deviations(members, fold, data) for fold, members in networks.items()
+        _deviations(members, ensemble, fold, data) for fold, members in networks.items()
     ]
     n_outputs = data.Y.shape[1]
     return np.array(
@@ -46,22 +49,24 @@ def band_factor(networks, data):
     )
 
 
-def _deviations(members, fold, data):
+def _deviations(members, ensemble, fold, data):
     """Errors (n_rows, n_outputs) in standard deviations, NaN where there are none."""
-    ensemble = Ensemble(tuple(members), np.full(len(members), 1.0 / len(members)))
-    lags, found = union_of_lags([network.lags for network in members]), []
+    unseen = Ensemble(tuple(members), np.full(len(members), 1.0 / len(members)))
+    everyone = [*members, *ensemble.members]
+    lags, found = union_of_lags([network.lags for network in everyone]), []
+    n_known = max(unseen.max_lag, ensemble.max_lag)
     for start, stop in zip(data.starts[:-1], data.starts[1:], strict=True):
         held_out = start + np.flatnonzero(data.folds[start:stop] == fold)
         rows = _run(data, lags, held_out, start)
         if rows is None:
             continue
-        record = Record(
-            data.U[rows], data.Y[rows], lags, np.array([0, len(data.U[rows])])
-        )
-        run = forecast(ensemble, record, ensemble.max_lag, np.inf, return_std=True)
+        U, Y = data.U[rows], data.Y[rows]
+        record = Record(U, Y, lags, np.array([0, len(U)]))
+        mean = forecast(unseen, record, n_known, np.inf, return_std=False).mean
+        std = forecast(ensemble, record, n_known, np.inf, return_std=True).std
         judged = data.folds[rows] == fold
-        judged[: ensemble.max_lag] = False
-        found.append((record.Y[judged] - run.mean[judged]) / run.std[judged])
+        judged[:n_known] = False
+        found.append((Y[judged] - mean[judged]) / std[judged])
     return np.concatenate(found) if found else np.zeros((0, data.Y.shape[1]))
 
 

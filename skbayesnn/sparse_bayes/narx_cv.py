@@ -284,8 +284,11 @@ class SparseBayesNARXRegressorCV(
         kept = close_to_best(table)[: self.n_estimators]
         members, weights = self._learn_members(kept, seeds, data, clock)
         results = summarize(table, kept, reference_errors(data, self.focus))
-        factor = band_factor(by_stretch(networks, kept), data)
-        self._store(members, weights, results, factor)
+        ensemble = Ensemble(
+            tuple(member._lagged.ensemble.members[0] for member in members), weights
+        )
+        factor = band_factor(by_stretch(networks, kept), ensemble, data)
+        self._store(members, ensemble, results, factor)
         if self.verbose:
             print(self.summary_)
         return self
@@ -423,14 +426,12 @@ class SparseBayesNARXRegressorCV(
         weights = np.array(weights)[stable]
         return members, weights / weights.sum()
 
-    def _store(self, members, weights, results, factor):
+    def _store(self, members, ensemble, results, factor):
         """Keep the ensemble, and set all public attributes."""
-        networks = [member._lagged.ensemble.members[0] for member in members]
-        ensemble = Ensemble(tuple(networks), weights)
-        best = members[0]
+        best, weights = members[0], ensemble.weights
         bands = best._lagged.bands._replace(factor=factor)
         self._lagged = best._lagged._replace(ensemble=ensemble, bands=bands)
-        union = union_of_lags([network.lags for network in networks])
+        union = union_of_lags([network.lags for network in ensemble.members])
         names = lagged_names(union, input_names(self), output_names(ensemble.n_outputs))
         relevances = [member.lag_relevance_ for member in members]
         square = [[r.get(name, 0.0) ** 2 for name in names] for r in relevances]

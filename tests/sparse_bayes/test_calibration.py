@@ -8,6 +8,7 @@ from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
 from skbayesnn.sparse_bayes.calibration import band_factor
 from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
 
 
 def output_error(n, seed=0):
@@ -44,9 +45,15 @@ def with_std(network, times):
     return network._replace(fitted=fitted)
 
 
+def alone(network, folds, times=1.0):
+    """A network as what saw no fold, and as the ensemble whose bands are judged."""
+    ensemble = Ensemble.single(*with_std(network, times))
+    return {fold: [network] for fold in folds}, ensemble
+
+
 def test_true_bands_keep_their_width(network):
     data = data_of(*output_error(3000, seed=1))
-    factor = band_factor({fold: [network] for fold in range(5)}, data)
+    factor = band_factor(*alone(network, range(5)), data)
     assert factor.shape == (1,)
     assert_allclose(factor, 1.0, atol=0.1)
 
@@ -54,8 +61,7 @@ def test_true_bands_keep_their_width(network):
 def test_narrow_bands_are_widened_and_wide_ones_narrowed(network):
     data = data_of(*output_error(3000, seed=1))
     found = [
-        band_factor({fold: [with_std(network, times)] for fold in range(5)}, data)
-        for times in (0.5, 1.0, 4.0)
+        band_factor(*alone(network, range(5), times), data) for times in (0.5, 1.0, 4.0)
     ]
     assert_allclose(found[0], 2.0 * found[1], rtol=1e-6)
     assert_allclose(found[2], 0.25 * found[1], rtol=1e-6)
@@ -64,26 +70,26 @@ def test_narrow_bands_are_widened_and_wide_ones_narrowed(network):
 def test_only_held_out_rows_count(network):
     u, y = output_error(1000, seed=1)
     data = data_of(u, y)
-    expected = band_factor({2: [network]}, data)
+    expected = band_factor(*alone(network, [2]), data)
     elsewhere = (data.folds != 2) & (np.arange(1000) > 5)
     spoiled = y + 50.0 * elsewhere
-    assert_array_equal(band_factor({2: [network]}, data_of(u, spoiled)), expected)
+    assert_array_equal(band_factor(*alone(network, [2]), data_of(u, spoiled)), expected)
 
 
 def test_missing_values(network):
     u, y = output_error(1000, seed=1)
     y[[0, 1, 300, 450]] = np.nan
-    factor = band_factor({1: [network], 2: [network]}, data_of(u, y))
+    factor = band_factor(*alone(network, [1, 2]), data_of(u, y))
     assert_allclose(factor, 1.0, atol=0.25)
     # nothing is left to compare with
     y[:] = np.nan
-    assert_array_equal(band_factor({1: [network]}, data_of(u, y)), [1.0])
+    assert_array_equal(band_factor(*alone(network, [1]), data_of(u, y)), [1.0])
 
 
 def test_several_sessions(network):
     u, y = output_error(1000, seed=1)
     sessions = np.array([0, 400, 403, 1000])
-    factor = band_factor({0: [network], 1: [network]}, data_of(u, y, 2, sessions))
+    factor = band_factor(*alone(network, [0, 1]), data_of(u, y, 2, sessions))
     assert_allclose(factor, 1.0, atol=0.2)
 
 
