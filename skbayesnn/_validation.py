@@ -204,13 +204,18 @@ def check_sparse(X):
     """The matrix without duplicate entries; refused if an index is out of range.
 
     SciPy checks no index when it converts, slices or adds: an index out of range reads
-    or writes foreign memory.
+    or writes foreign memory. Its own check replaces arrays of the matrix: it is made
+    of another one with the same arrays.
     """
     try:
         if X.format == "coo":
             # its constructor checks
             X = type(X)((X.data, X.coords), shape=X.shape)
-        elif X.format in ("csr", "csc", "bsr"):
+        else:
+            if X.format not in ("csr", "csc", "bsr"):
+                X = X.tocsr()
+            _check_pointers(X.indptr)
+            X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
             X.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(
@@ -221,3 +226,12 @@ def check_sparse(X):
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def _check_pointers(pointers):
+    """Refuse what SciPy lets through: it asks nothing where the last one is 0."""
+    if pointers.dtype.kind not in "iu":
+        raise ValueError(f"index pointers of type {pointers.dtype}")
+    # comparisons: differences of unsigned numbers are never negative
+    if (pointers < 0).any() or (pointers[1:] < pointers[:-1]).any():
+        raise ValueError("index pointers must be a non-decreasing sequence from 0")
