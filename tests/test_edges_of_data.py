@@ -15,6 +15,7 @@ from skbayesnn import (
     SparseBayesNARXRegressor,
     metrics,
 )
+from skbayesnn.exceptions import DivergenceWarning
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -214,3 +215,12 @@ def test_a_growth_that_has_all_units_has_a_history():
     # and it goes on from there
     model.set_params(warm_start=True, n_components=4).fit(V)
     np.testing.assert_array_equal(model.history_["n_components"], [3, 4])
+
+
+@pytest.mark.parametrize("focus", ["prediction", "simulation"])
+def test_a_start_that_is_far_off_overflows_quietly(focus):
+    model = lagged(focus=focus).fit(X, Y * 1e-140)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", DivergenceWarning)
+        assert model.predict(X, y_init=[1e99])[0] == 1e99
