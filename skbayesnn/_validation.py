@@ -3,7 +3,8 @@
 from numbers import Integral
 
 import numpy as np
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils import validation
+from sklearn.utils.validation import check_array
 
 __all__ = [
     "as_columns",
@@ -12,6 +13,7 @@ __all__ = [
     "check_initialization",
     "check_lengths",
     "check_magnitude",
+    "check_mask",
     "check_n_outputs",
     "check_outputs",
     "check_sessions",
@@ -26,6 +28,24 @@ __all__ = [
 MAX_MAGNITUDE = 1e100
 # The squares of smaller standard deviations underflow.
 MIN_SPREAD = 1e-150
+
+
+def validate_data(estimator, X, *y, **options):
+    """As scikit-learn's, but masked values are refused: it takes what lies below."""
+    for array, name in zip((X, *y), ("X", "y"), strict=False):
+        check_mask(array, name)
+    return validation.validate_data(estimator, X, *y, **options)
+
+
+def check_mask(array, name):
+    """Refuse masked values."""
+    # columns of pandas have masks, too, which scikit-learn heeds
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ValueError(
+            f"{name} is a masked array, in which {np.ma.count_masked(array)} values "
+            "are masked. Mark missing values by NaN, as "
+            f"{name}.astype(float).filled(np.nan) does, or leave their rows out."
+        )
 
 
 def check_magnitude(array, name):
@@ -45,13 +65,14 @@ def check_spread(spread, name):
     if len(small):
         raise ValueError(
             f"{name} varies too little for a least-squares fit: found a standard "
-            f"deviation of {spread[small[0]]:.3g} in column {small[0]}, expected at "
-            f"least {MIN_SPREAD:.0e}. Rescale {name}."
+            f"deviation below {MIN_SPREAD:.0e}, whose square is no longer a number, in "
+            f"column {small[0]}. Rescale {name}."
         )
 
 
 def check_outputs(y, name="y", *, allow_nan=True):
     """Measured outputs (n,) or (n, n_outputs) as float64, NaN for missing values."""
+    check_mask(y, name)
     return check_array(
         y,
         dtype=np.float64,
@@ -63,6 +84,7 @@ def check_outputs(y, name="y", *, allow_nan=True):
 
 def as_columns(y, name, *, allow_inf=False):
     """Outputs as a float64 array (n, n_outputs); NaN is allowed, infinity on demand."""
+    check_mask(y, name)
     if allow_inf:
         y = check_array(
             y,
@@ -125,13 +147,37 @@ def check_sessions(sessions, n_rows):
     """Session ids (n_rows,), or None."""
     if sessions is None:
         return None
+    check_mask(sessions, "sessions")
     sessions = np.asarray(sessions)
     if sessions.shape != (n_rows,):
         raise ValueError(
             f"sessions must hold one id per row, shape ({n_rows},); got shape "
             f"{sessions.shape}."
         )
+    missing = np.flatnonzero(_is_missing(sessions))
+    if len(missing):
+        raise ValueError(
+            f"sessions must name the record of every row; missing in {len(missing)} "
+            f"rows, the first of them row {missing[0]}."
+        )
     return sessions
+
+
+def _is_missing(ids):
+    """Which ids are NaN, NaT, None or what pandas has for a missing value."""
+    if ids.dtype.kind in "fcmM":
+        return np.isnan(ids) if ids.dtype.kind in "fc" else np.isnat(ids)
+    if ids.dtype.kind != "O":
+        return np.zeros(ids.shape, dtype=bool)
+    return np.array([one is None or not _equals_itself(one) for one in ids], dtype=bool)
+
+
+def _equals_itself(value):
+    try:
+        return bool(value == value)
+    except TypeError:
+        # pandas.NA does not say
+        return False
 
 
 def session_starts(sessions, n_rows):
@@ -158,13 +204,18 @@ def check_sparse(X):
     """The matrix without duplicate entries; refused if an index is out of range.
 
     SciPy checks no index when it converts, slices or adds: an index out of range reads
-    or writes foreign memory.
+    or writes foreign memory. Its own check replaces arrays of the matrix: it is made
+    of another one with the same arrays.
     """
     try:
         if X.format == "coo":
             # its constructor checks
             X = type(X)((X.data, X.coords), shape=X.shape)
-        elif X.format in ("csr", "csc", "bsr"):
+        else:
+            if X.format not in ("csr", "csc", "bsr"):
+                X = X.tocsr()
+            _check_pointers(X.indptr)
+            X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
             X.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(
@@ -175,3 +226,12 @@ def check_sparse(X):
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def _check_pointers(pointers):
+    """Refuse what SciPy lets through: it asks nothing where the last one is 0."""
+    if pointers.dtype.kind not in "iu":
+        raise ValueError(f"index pointers of type {pointers.dtype}")
+    # comparisons: differences of unsigned numbers are never negative
+    if (pointers < 0).any() or (pointers[1:] < pointers[:-1]).any():
+        raise ValueError("index pointers must be a non-decreasing sequence from 0")

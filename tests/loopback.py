@@ -14,6 +14,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(self.server.status if found else 404)
         self.send_header("Content-Length", str(claimed_length))
         self.end_headers()
+        if self.server.half_sent is not None:
+            self.wfile.write(body[: len(body) // 2])
+            self.server.half_sent.set()
+            self.server.go_on.wait(30.0)
+            return
         self.wfile.write(body)
 
     def log_message(self, *args):
@@ -28,6 +33,11 @@ class LoopbackServer(ThreadingHTTPServer):
         self.status = 200
         self.bodies = {}
         self.requested = []
+        self.half_sent = self.go_on = None
+
+    def stall(self):
+        """Send half of each file, and then nothing until ``go_on`` is set."""
+        self.half_sent, self.go_on = threading.Event(), threading.Event()
 
     @property
     def address(self):

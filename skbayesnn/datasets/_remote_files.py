@@ -7,8 +7,8 @@ only read, never changed.
 
 import gzip
 import hashlib
+import io
 import os
-import tempfile
 import time
 import zipfile
 import zlib
@@ -19,8 +19,12 @@ from typing import NamedTuple
 from sklearn.datasets import get_data_home
 from sklearn.utils import check_scalar
 
+from .. import _files
+
 ENVIRONMENT_VARIABLE = "SKBAYESNN_DATA"
 GZIP_MAGIC = b"\x1f\x8b"
+# Bytes of a file, packed or not: the largest data set has 47 million.
+MAX_BYTES = 2**28
 
 
 class RemoteFile(NamedTuple):
@@ -109,7 +113,7 @@ def load_file(remote, *, data_home, download_if_missing, n_retries, delay):
     if path.exists():
         return _check_content(path.read_bytes(), remote, path, remedy)
     if packed.exists():
-        return _read_packed(packed, remote, packed, remedy)
+        return _unpack(packed.read_bytes(), remote, packed, remedy)
 
     missing = f"neither {path} nor {packed} exists"
     if packed == path:
@@ -151,14 +155,14 @@ def _check_content(content, remote, source, remedy):
     return content
 
 
-def _read_packed(packed, remote, source, remedy):
-    """Return the checked data file from the file that is distributed.
+def _unpack(packed, remote, source, remedy):
+    """Return the checked data file from the bytes of the file that is distributed.
 
-    Error messages contain ``source``, where that file comes from, and ``remedy``, what
-    the user can do.
+    Error messages contain ``source``, where those come from, and ``remedy``, what the
+    user can do.
     """
     if remote.packed == remote.filename:
-        return _check_content(packed.read_bytes(), remote, source, remedy)
+        return _check_content(packed, remote, source, remedy)
     is_gzip = remote.packed.endswith(".gz")
     try:
         if is_gzip:
@@ -181,47 +185,75 @@ def _read_packed(packed, remote, source, remedy):
         raise ValueError(
             f"{remote.title}: {source} contains no {remote.filename}. {remedy}"
         )
+    if len(content) > MAX_BYTES:
+        raise ValueError(
+            f"{remote.title}: {remote.filename} in {source} has more than "
+            f"{MAX_BYTES} bytes, and was not unpacked any further. {remedy}"
+        )
     return _check_content(content, remote, f"{remote.filename} in {source}", remedy)
 
 
 def _decompress(packed):
-    """Return the content of a gzip file."""
-    content = packed.read_bytes()
+    """Return the content of a gzip file, at most one byte more than is allowed."""
     # browsers decompress it, as do servers that announce gzip as an encoding
-    if not content.startswith(GZIP_MAGIC):
-        return content
-    return gzip.decompress(content)
+    if not packed.startswith(GZIP_MAGIC):
+        return packed
+    with gzip.open(io.BytesIO(packed)) as file:
+        return file.read(MAX_BYTES + 1)
 
 
 def _read_member(archive, filename):
     """Return the content of a file in a zip archive, or None if it is not there."""
-    with zipfile.ZipFile(archive) as members:
+    with zipfile.ZipFile(io.BytesIO(archive)) as members:
         for name in members.namelist():
             if name.rpartition("/")[2] == filename:
-                return members.read(name)
+                with members.open(name) as file:
+                    return file.read(MAX_BYTES + 1)
     return None
 
 
 def _download(remote, path, n_retries, delay):
-    """Download the data file, put it at ``path`` and return its content."""
-    _import_downloader()  # fails before a folder is created
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Download the data file, put it at ``path`` and return its content.
+
+    It is checked in memory: a download that is killed leaves nothing behind.
+    """
     remedy = f"Try again later. Or: {_advise(path.parent / remote.packed, remote)}"
-    # in the same folder: os.replace is atomic only within a file system
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix="download-") as temporary:
-        packed = Path(temporary) / remote.packed
-        content = _retrieve(remote, packed, n_retries, delay, remedy)
-        extracted = Path(temporary) / remote.filename
-        extracted.write_bytes(content)
-        os.replace(extracted, path)
+    content = _retrieve(remote, n_retries, delay, remedy)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = _files.Lock(path)
+    except BlockingIOError:
+        # another process writes the same content
+        return content
+    try:
+        _files.replace(path, lambda file: file.write(content))
+        # of a process that was killed in between
+        _files.remove_unfinished(path)
+    finally:
+        lock.release()
     return content
 
 
-def _retrieve(remote, packed, n_retries, delay, remedy):
+class _LimitedFile(io.BytesIO):
+    """A file in memory that refuses to grow beyond what any data set needs."""
+
+    def __init__(self, source):
+        super().__init__()
+        self._source = source
+
+    def write(self, part):
+        if self.tell() + len(part) > MAX_BYTES:
+            raise ValueError(
+                f"{self._source} has more than {MAX_BYTES} bytes, and was ended."
+            )
+        return super().write(part)
+
+
+def _retrieve(remote, n_retries, delay, remedy):
     """Return the checked data file from the first address that delivers it.
 
     An address that cannot be reached is tried again after the others. One that sent
-    damaged content is not, because it would send the same again.
+    damaged content, or too much of it, is not: it would send the same again.
     """
     pooch, requests = _import_downloader()
     download = pooch.HTTPDownloader(progressbar=True)
@@ -232,9 +264,10 @@ def _retrieve(remote, packed, n_retries, delay, remedy):
             time.sleep(delay)
         for url in urls.copy():
             source = f"the download from {url}, of which nothing was kept,"
+            packed = _LimitedFile(source)
             try:
-                download(url, str(packed), None)
-                return _read_packed(packed, remote, source, remedy)
+                download(url, packed, None)
+                return _unpack(packed.getvalue(), remote, source, remedy)
             except requests.RequestException as error:
                 failures[url] = repr(error)
             except ValueError as error:

@@ -5,6 +5,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from .._validation import check_mask
 from . import model as solver
 
 
@@ -57,6 +58,7 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             E[v | h], probabilities.
         """
         check_is_fitted(self)
+        check_mask(H, "H")
         H = check_array(H, dtype=self.components_.dtype, input_name="H")
         if H.shape[1] != self.n_components_:
             raise ValueError(

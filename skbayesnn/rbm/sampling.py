@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed, generator
-from .._validation import check_count
+from .._validation import check_count, check_mask
 from . import model as solver
 from .likelihood import annealing
 from .training.rows import Rows, check_rows
@@ -125,6 +125,7 @@ class SamplingMixin:
         return result
 
     def _check_clamp(self, clamp, n_samples):
+        check_mask(clamp, "clamp")
         clamp = np.asarray(clamp, dtype=np.float64)
         if clamp.shape not in [
             (self.n_features_in_,),
@@ -134,6 +135,11 @@ class SamplingMixin:
                 "clamp must hold a value or NaN for each feature, shape "
                 f"({self.n_features_in_},) or ({n_samples}, {self.n_features_in_}); "
                 f"got shape {clamp.shape}."
+            )
+        if np.isinf(clamp).any():
+            raise ValueError(
+                "clamp must hold finite values, or NaN for features that are free; "
+                "got infinity."
             )
         held = ~np.isnan(clamp)
         values = Rows(np.atleast_2d(clamp), self.binarize).states(slice(None))

@@ -11,6 +11,7 @@ from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
 from .._saved_state import SavedStateMixin
 from .._sklearn import fit_context, on_one_blas_thread
+from .._warnings import warn_caller
 from .attributes import network_attributes, set_attributes
 from .learning.problem import pose
 from .learning.restarts import learn
@@ -283,9 +284,21 @@ class SparseBayesMLPRegressor(
         Returns
         -------
         regressor : sklearn.neural_network.MLPRegressor
-            Fitted, in the user's units, with the same predictions.
+            Fitted, in the user's units, with the same predictions; but those of a y of
+            shape (n_samples, 1) have shape (n_samples,), as all of scikit-learn's.
+
+        Warns
+        -----
+        UserWarning
+            If predictions have another shape.
         """
         check_is_fitted(self)
+        if self.n_outputs_ == 1 and not self._single_output:
+            warn_caller(
+                "MLPRegressor predicts shape (n_samples,) where y had shape "
+                "(n_samples, 1) in fit; this estimator predicts (n_samples, 1).",
+                UserWarning,
+            )
         regressor = MLPRegressor(
             hidden_layer_sizes=check_hidden_layer_sizes(self.hidden_layer_sizes),
             activation=self.activation,

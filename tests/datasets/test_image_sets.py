@@ -379,7 +379,7 @@ def test_damaged_gzip_download_leaves_nothing(
         fetch_mnist(data_home=tmp_path)
     assert f"{server.address}/{MNIST_NAMES[0]}.gz" in str(info.value)
     assert len(server.requested) == 1
-    assert everything_below(tmp_path) == {"mnist"}
+    assert everything_below(tmp_path) == set()
 
     # and the way is free for another attempt
     serve_mnist(server, small_idx)
@@ -402,7 +402,7 @@ def test_damaged_plain_download_leaves_nothing(
         _image_sets.CALTECH101_SILHOUETTES.page,
     ):
         assert part in str(info.value)
-    assert everything_below(tmp_path) == {"caltech101_silhouettes"}
+    assert everything_below(tmp_path) == set()
 
 
 def test_truncated_transfer_leaves_nothing(
@@ -413,7 +413,7 @@ def test_truncated_transfer_leaves_nothing(
     with pytest.raises(OSError, match="2 attempts"):
         fetch_caltech101_silhouettes(data_home=tmp_path, n_retries=1, delay=0.0)
     assert len(server.requested) == 2
-    assert everything_below(tmp_path) == {"caltech101_silhouettes"}
+    assert everything_below(tmp_path) == set()
 
 
 def test_earlier_files_are_kept_when_a_later_one_fails(
@@ -486,7 +486,7 @@ def test_no_address_answers(tmp_path, small_mnist, server, downloader, delays):
         assert part in str(info.value)
     assert delays == [0.25, 0.25]
     assert len(server.requested) == 3
-    assert everything_below(tmp_path) == {"mnist"}
+    assert everything_below(tmp_path) == set()
 
 
 def test_damaged_download_is_not_repeated(
@@ -498,7 +498,7 @@ def test_damaged_download_is_not_repeated(
         fetch_mnist(data_home=tmp_path, n_retries=2)
     assert "SHA-256" in str(info.value)
     assert len(server.requested) == 1
-    assert everything_below(tmp_path) == {"mnist"}
+    assert everything_below(tmp_path) == set()
 
 
 def test_all_addresses_send_damaged_files(
@@ -511,7 +511,7 @@ def test_all_addresses_send_damaged_files(
         fetch_mnist(data_home=tmp_path)
     assert len(server.requested) == 2
     assert delays == []
-    assert everything_below(tmp_path) == {"mnist"}
+    assert everything_below(tmp_path) == set()
 
 
 # Requirements

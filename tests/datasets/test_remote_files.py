@@ -3,10 +3,12 @@
 The fetcher of the Cascaded Tanks runs with a small file in place of the real one.
 """
 
+import gzip
 import hashlib
 import io
 import os
 import re
+import subprocess
 import sys
 import zipfile
 
@@ -15,7 +17,8 @@ import pytest
 from loopback import closed_address
 from scipy.io import savemat
 
-from skbayesnn.datasets import _measured_systems, fetch_cascaded_tanks
+from skbayesnn import _files
+from skbayesnn.datasets import _measured_systems, _remote_files, fetch_cascaded_tanks
 
 
 @pytest.fixture(scope="module")
@@ -231,3 +234,88 @@ def test_missing_extra_is_named(tmp_path, small_tanks, monkeypatch, package):
     with pytest.raises(ImportError, match=re.escape("pip install skbayesnn[data]")):
         fetch_cascaded_tanks(data_home=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def limit(monkeypatch, small_mat):
+    """As many bytes as the small file and its archive have, and a few more."""
+    n_bytes = 1000 + len(small_mat)
+    monkeypatch.setattr(_remote_files, "MAX_BYTES", n_bytes)
+    return n_bytes
+
+
+def test_a_download_has_a_limit(tmp_path, served_tanks, server, small_mat, limit):
+    server.serve("/tanks", bytes(limit + 1))
+    with pytest.raises(ValueError, match=f"{server.address}.* more than {limit}"):
+        fetch_cascaded_tanks(data_home=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    server.serve("/tanks", zip_member(small_mat))
+    assert is_small(fetch_cascaded_tanks(data_home=tmp_path))
+
+
+@pytest.mark.parametrize("by", ["download", "user"])
+@pytest.mark.parametrize("packing", ["zip", "gzip"])
+def test_decompression_has_a_limit(
+    tmp_path, monkeypatch, served_tanks, server, limit, packing, by
+):
+    bomb = bytes(100 * limit)
+    content, name = zip_member(bomb), "CascadedTanksFiles.zip"
+    if packing == "gzip":
+        content, name = gzip.compress(bomb), "dataBenchmark.mat.gz"
+        set_remote(monkeypatch, packed=name)
+    assert len(content) < limit
+    server.serve("/tanks", content)
+    if by == "user":
+        put(tmp_path, name, content)
+    with pytest.raises(ValueError, match=f"more than {limit} bytes, and was not unp"):
+        fetch_cascaded_tanks(data_home=tmp_path)
+
+
+DOWNLOAD = """
+import sys
+from skbayesnn.datasets import _measured_systems, fetch_cascaded_tanks
+remote = _measured_systems.CASCADED_TANKS._replace(urls=(sys.argv[1],))
+_measured_systems.CASCADED_TANKS = remote
+fetch_cascaded_tanks(data_home=sys.argv[2])
+"""
+
+
+def test_a_download_that_is_killed_leaves_nothing(
+    tmp_path, no_home, server, downloader, small_mat
+):
+    server.serve("/tanks", zip_member(small_mat))
+    server.stall()
+    home = tmp_path / "home"
+    command = [sys.executable, "-c", DOWNLOAD, f"{server.address}/tanks", str(home)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        try:
+            assert server.half_sent.wait(60.0)
+        finally:
+            process.kill()
+            server.go_on.set()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_has_left_is_removed(
+    tmp_path, served_tanks, server, small_mat
+):
+    server.serve("/tanks", zip_member(small_mat))
+    put(tmp_path, ".dataBenchmark.mat.0123456789abcdef.unfinished", b"half")
+    put(tmp_path, "dataBenchmark.mat.lock", b"")
+    put(tmp_path, ".mine.unfinished", b"a file of the user")
+    assert is_small(fetch_cascaded_tanks(data_home=tmp_path))
+    assert files_below(tmp_path) == {"dataBenchmark.mat", ".mine.unfinished"}
+
+
+def test_a_download_beside_another_one(tmp_path, served_tanks, server, small_mat):
+    server.serve("/tanks", zip_member(small_mat))
+    path = put(tmp_path, "other", b"").with_name("dataBenchmark.mat")
+    lock = _files.Lock(path)
+    try:
+        # the other one writes the file
+        assert is_small(fetch_cascaded_tanks(data_home=tmp_path))
+        assert not path.exists()
+    finally:
+        lock.release()
+    assert is_small(fetch_cascaded_tanks(data_home=tmp_path))
+    assert path.exists()

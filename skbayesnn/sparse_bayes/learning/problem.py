@@ -21,6 +21,10 @@ from .weights import SOLVERS
 # is no longer small beside the data.
 FULL_CURVATURE_LIMIT = 4096
 DUAL_BYTES = 2**30
+# Standard deviations with which a network learns as it does from scaled data (measured
+# on y = sin(2 x) plus noise: beyond, inputs are ignored, or outputs taken for noise).
+USUAL_INPUTS = 0.1, 100.0
+USUAL_OUTPUTS = 0.01, 20.0
 
 
 class Options(NamedTuple):
@@ -94,6 +98,10 @@ class Problem(NamedTuple):
 def make_scaling(X, Y, normalize):
     """Zero mean and unit variance; or, without ``normalize``, nothing."""
     n_inputs, n_outputs = X.shape[1], Y.shape[1]
+    x_scale, y_scale = _spread(X), _spread(Y)
+    # outputs first: inputs may be lagged ones
+    checks.check_spread(y_scale, "y")
+    checks.check_spread(x_scale, "X")
     if not normalize:
         return Scaling(
             np.zeros(n_inputs),
@@ -102,10 +110,26 @@ def make_scaling(X, Y, normalize):
             np.ones(n_outputs),
             _farthest(Y),
         )
-    x_scale, y_scale = _spread(X), _spread(Y)
-    checks.check_spread(x_scale, "X")
-    checks.check_spread(y_scale, "y")
     return Scaling(X.mean(axis=0), x_scale, Y.mean(axis=0), y_scale)
+
+
+def _warn_of_scales(X, Y):
+    """Warn of data that are not in the scaled units of the priors.
+
+    Of outputs first, and alone: inputs may be lagged ones.
+    """
+    for array, name, usual in ((Y, "y", USUAL_OUTPUTS), (X, "X", USUAL_INPUTS)):
+        spread = _spread(array)
+        far = np.flatnonzero((spread < usual[0]) | (spread > usual[1]))
+        if len(far):
+            warn_caller(
+                f"{name} has a standard deviation of {spread[far[0]]:.3g} in column "
+                f"{far[0]}: normalize=False takes data as they are, and the priors "
+                f"expect deviations between {usual[0]} and {usual[1]:.0f}. What is far "
+                "from that is not learned. Set normalize=True, or rescale it.",
+                UserWarning,
+            )
+            return
 
 
 def scaled_data(X, Y, scaling, weights):
@@ -123,6 +147,8 @@ def pose(options, X, Y, start=None):
         scaling = start.scaling
     else:
         scaling = make_scaling(X, Y, options.normalize)
+        if not options.normalize and options.reg_lambda.any():
+            _warn_of_scales(X, Y)
     likelihood, weights = options.likelihood.scaled(scaling.y_scale)
     data = scaled_data(X, Y, scaling, weights)
     solver = SOLVERS[options.solver]

@@ -23,6 +23,12 @@ def estimate_initial(network, data, noise, step_variance):
     step_variance : (n_outputs,) array
         :math:`\\delta^2` of each output, in scaled units.
     """
+    # what overflows is no descent, and not taken
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _descend(network, data, noise, step_variance)
+
+
+def _descend(network, data, noise, step_variance):
     precision, anchor = _walk(data, step_variance)
     frozen = network._replace(keep=np.zeros_like(network.keep))
     current = _value(frozen, data, noise, precision, anchor)
@@ -111,6 +117,8 @@ def _newton_step(network, data, noise, precision, anchor):
         J = J.reshape(-1, S.shape[1])
         matrix += J.T @ J / noise
         gradient += J.T @ residual.ravel() / noise
+    if not (np.isfinite(matrix).all() and np.isfinite(gradient).all()):
+        return None
     try:
         return cho_solve(cho_factor(matrix), gradient)
     except LinAlgError:

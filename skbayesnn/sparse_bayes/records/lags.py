@@ -60,7 +60,7 @@ def expand_lags(lags, name):
     ):
         raise ValueError(
             f"{name} must be a number n, for the lags 1 to n, or a list of distinct "
-            f"integers of at least {smallest} and at most {MAX_LAG}; got {lags!r}."
+            f"integers up to {MAX_LAG} and of at least {smallest}; got {lags!r}."
         )
     return sorted(int(lag) for lag in values)
 
