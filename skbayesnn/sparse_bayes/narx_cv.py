@@ -10,7 +10,7 @@ from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
 from .._parallel import in_order
 from .._random import draw_seed
-from .._sklearn import fit_context
+from .._sklearn import fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import set_attributes
 from .calibration import band_factor, by_stretch
@@ -244,6 +244,7 @@ class SparseBayesNARXRegressorCV(
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
+    @on_one_blas_thread
     def fit(self, X, y, sessions=None):
         """Choose lags and prior strength, and learn the ensemble.
 

@@ -71,13 +71,15 @@ def widen(bands, std, mean, record, max_lag, is_free_run, y_scale):
     is added, as if the gain were unknown there; where a free run itself is out of
     range, its distance from it.
     """
-    variance = std**2
-    if is_free_run:
-        variance = variance * bands.factor**2
-        variance = variance + _distance(bands, mean) ** 2
-    inputs = excess(record.U, bands.low_inputs, bands.high_inputs)
-    of_rows = _within(inputs.max(axis=1, initial=0.0), max_lag, record.starts)
-    variance = variance + (of_rows[:, None] * y_scale) ** 2
+    # a run that is 1e200 off is uncertain by infinity
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = std**2
+        if is_free_run:
+            variance = variance * bands.factor**2
+            variance = variance + _distance(bands, mean) ** 2
+        inputs = excess(record.U, bands.low_inputs, bands.high_inputs)
+        of_rows = _within(inputs.max(axis=1, initial=0.0), max_lag, record.starts)
+        variance = variance + (of_rows[:, None] * y_scale) ** 2
     # rows that were given stay exact
     return np.where(std == 0.0, 0.0, np.sqrt(variance))
 
