@@ -240,7 +240,10 @@ def test_methods_leave_their_arrays_alone(name, container, tmp_path):
         found = arrays_in(result)
         assert found, method
         for array, same in zip(found, expected(name, method), strict=True):
-            np.testing.assert_allclose(array, same, 1e-6, 1e-9, err_msg=method)
+            if array.dtype.kind in "fiub":
+                np.testing.assert_allclose(array, same, 1e-6, 1e-9, err_msg=method)
+            else:
+                np.testing.assert_array_equal(array, same, err_msg=method)
             for memory, _ in given:
                 assert not np.shares_memory(array, memory), method
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
-from ..exceptions import DivergenceWarning
+from ..exceptions import DivergenceWarning, ExtrapolationWarning
 from ._scores import simulation_rmse
 
 
@@ -18,8 +18,9 @@ def _max_lag(estimator):
 
 def _predict_silently(estimator, X, **arguments):
     with warnings.catch_warnings():
-        # the score is that of a divergence
+        # the score is that of a divergence; and where folds differ, it tells
         warnings.simplefilter("ignore", DivergenceWarning)
+        warnings.simplefilter("ignore", ExtrapolationWarning)
         return estimator.predict(X, **arguments)
 
 
