@@ -61,10 +61,11 @@ def test_true_bands_keep_their_width(network):
 def test_narrow_bands_are_widened_and_wide_ones_narrowed(network):
     data = data_of(*output_error(3000, seed=1))
     found = [
-        band_factor(*alone(network, range(5), times), data) for times in (0.5, 1.0, 4.0)
+        band_factor(*alone(network, range(5), times), data)
+        for times in (0.25, 0.5, 4.0)
     ]
     assert_allclose(found[0], 2.0 * found[1], rtol=1e-6)
-    assert_allclose(found[2], 0.25 * found[1], rtol=1e-6)
+    assert_allclose(found[2], np.sqrt(found[1] / 8.0), rtol=1e-6)
 
 
 def test_only_held_out_rows_count(network):

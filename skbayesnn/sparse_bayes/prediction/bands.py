@@ -110,7 +110,9 @@ def learn_factor(deviations):
 
     Every stretch has a factor of its own, with which its bands of 95 % hold 95 % of its
     rows. This is their median: the fits whose errors are seen had fewer rows and cycles
-    than the ensemble whose bands they judge, and in some stretches failed.
+    than the ensemble whose bands they judge, and in some stretches failed. A median
+    below 1 narrows bands half of the way, by its root: a few stretches of one record
+    are too little to trust in less than what the noise of this record asks for.
 
     Parameters
     ----------
@@ -127,4 +129,5 @@ def learn_factor(deviations):
     factors = [np.quantile(part, _LEVEL) / _DEVIATIONS for part in parts if len(part)]
     if not factors:
         return 1.0
-    return float(np.median(factors))
+    factor = float(np.median(factors))
+    return factor if factor >= 1.0 else float(np.sqrt(factor))

@@ -56,6 +56,8 @@ def test_a_factor_is_learned():
     unequal = [np.full(10 * k, 1.96 * k) for k in (9, 1, 4, 2, 5)]
     assert_allclose(learn_factor(unequal), 4.0, rtol=1e-4)
     assert_allclose(learn_factor(unequal[:1]), 9.0, rtol=1e-4)
+    # bands that are too wide become narrower half of the way
+    assert_allclose(learn_factor([0.25 * parts[0]]), 0.5, rtol=0.03)
     assert learn_factor([]) == learn_factor([np.array([np.nan])]) == 1.0
 
 
