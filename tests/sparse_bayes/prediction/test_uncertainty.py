@@ -394,6 +394,8 @@ def test_posterior_of_a_linear_system_is_that_of_bayes_rule(benchmark, seed):
 ONE_RECORD = ("one_step", "one_step_draws", "free_run", "free_run_draws")
 
 
+# inputs are normal: a new record has some beyond those of the training record
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.ExtrapolationWarning")
 @pytest.mark.slow
 def test_coverage_of_linear_systems_from_the_prior(benchmark):
     """Bayes' rule and the true structure: all that is covered, at its nominal rate."""
@@ -402,6 +404,8 @@ def test_coverage_of_linear_systems_from_the_prior(benchmark):
     assert_nominal(table, (*ONE_RECORD, "function", "weights"), benchmark.LEVELS)
 
 
+# inputs are normal: a new record has some beyond those of the training record
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.ExtrapolationWarning")
 @pytest.mark.slow
 def test_coverage_of_linear_systems_with_all_that_is_learned(benchmark):
     """The noise variance is plugged in as if it were known: less than a point."""
@@ -411,6 +415,8 @@ def test_coverage_of_linear_systems_with_all_that_is_learned(benchmark):
     assert_nominal(table, ("function", "weights"), benchmark.LEVELS)
 
 
+# inputs are normal: a new record has some beyond those of the training record
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.ExtrapolationWarning")
 @pytest.mark.slow
 def test_coverage_of_networks_from_the_prior(benchmark):
     """A tanh net; its weights are only known up to exchanges, so what it predicts."""
@@ -419,6 +425,8 @@ def test_coverage_of_networks_from_the_prior(benchmark):
     assert_nominal(table, (*ONE_RECORD, "function"), benchmark.LEVELS)
 
 
+# inputs are normal: a new record has some beyond those of the training record
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.ExtrapolationWarning")
 @pytest.mark.slow
 def test_coverage_of_networks_with_all_that_is_learned(benchmark):
     """Noise and prior variances are plugged in as if they were known.
