@@ -92,7 +92,7 @@ def test_an_integrating_system_is_simulated_anywhere(seed):
     assert_allclose(model.predict(u, y_init=y[:3] - 1e4), path - 1e4, rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("default::skbayesnn.exceptions.ExtrapolationWarning")
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.ExtrapolationWarning")
 def test_how_far_it_goes_is_no_divergence():
     model, _, y = model_of(hidden_layer_sizes=())
     push = np.full((40_000, 1), 0.9)
