@@ -308,20 +308,18 @@ class ContrastiveDivergenceRBM(BaseRBM):
 
     def _fit(self, X, y, job, resumes):
         """The fit after the checks of its data."""
-        lone, automatic_end = None, self.max_iter == "auto"
+        lone, automatic_end = lone_states.none(job.train), self.max_iter == "auto"
         if automatic_end:
             job, lone = lone_states.set_aside(job, self.verbose)
         seen = Seen.by_fit(job, automatic_end and self.refit)
         attributes = partial(model_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=Callbacks(self, X, y, attributes))
-        start = partial(self._start, resumes=resumes, aside=lone is not None)
+        start = partial(self._start, resumes=resumes, aside=automatic_end)
         train = train_rounds if automatic_end else train_epochs
         found, rbm = train(self, job, start)
-        training, given = found.training, ()
-        if lone is not None and len(lone):
-            rbm, given = lone_states.give_back(rbm, lone, job, self.n_jobs)
-            # a training that goes on has to start from this model
-            training = training._replace(state=None)
+        training, rbm, given = lone_states.finish(
+            found.training, rbm, lone, job, self.n_jobs
+        )
         store(self, training, attributes(rbm, lone_states=given) | found.decisions)
         if found.training.interrupted:
             raise FitInterrupted

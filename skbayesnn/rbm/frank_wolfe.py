@@ -410,11 +410,9 @@ class FrankWolfeRBM(BaseRBM):
             search = sizes.Search(growing.step_settings(self), self.n_chains)
             found = sizes.train(settings, search, job, task, trainer.refit)
         rbm = automatic.model(settings, found)
-        training, given = found.training, ()
-        if len(lone):
-            rbm, given = lone_states.give_back(rbm, lone, job, self.n_jobs)
-            # a training that goes on has to start from this model
-            training = training._replace(state=None)
+        training, rbm, given = lone_states.finish(
+            found.training, rbm, lone, job, self.n_jobs
+        )
         store(self, training, attributes(rbm, lone_states=given) | found.decisions)
         if training.interrupted:
             raise FitInterrupted

@@ -50,6 +50,11 @@ class LoneStates(NamedTuple):
         return len(self.states)
 
 
+def none(rows):
+    """No lone states, of as many features."""
+    return LoneStates(np.zeros((0, rows.n_features), dtype=np.uint8), np.zeros(0))
+
+
 def set_aside(job, verbose=False):
     """The job without the rows of lone states, and these.
 
@@ -65,7 +70,7 @@ def set_aside(job, verbose=False):
             continue
         others = rows.without(lone.states)
         if len(others) < _OTHERS * len(rows):
-            return job, _none(rows)
+            return job, none(rows)
         parts[name] = others
     if verbose:
         print(
@@ -73,6 +78,18 @@ def set_aside(job, verbose=False):
             "state far from others"
         )
     return job._replace(**parts), lone
+
+
+def finish(training, rbm, lone, job, n_jobs):
+    """A training and its model, with a unit for each lone state.
+
+    Returns the training, the model, and the states that have got a unit.
+    """
+    if not len(lone):
+        return training, rbm, lone.states
+    rbm, states = give_back(rbm, lone, job, n_jobs)
+    # the state of the training lacks the new units: what goes on starts from the model
+    return training._replace(state=None), rbm, states
 
 
 def give_back(rbm, lone, job, n_jobs):
@@ -124,7 +141,7 @@ def _steepness(rbm, signs):
 def _find(rows):
     """The lone states of some rows, most often none."""
     if not rows.are_states:
-        return _none(rows)
+        return none(rows)
     packed = np.concatenate([np.packbits(V, axis=1) for V in rows.blocks()])
     packed = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
     _, first, counts = np.unique(packed, return_index=True, return_counts=True)
@@ -133,10 +150,6 @@ def _find(rows):
     states = rows.states(index)
     lone = np.array([_is_lone(rows, state) for state in states], dtype=bool)
     return LoneStates(states[lone], shares[lone])
-
-
-def _none(rows):
-    return LoneStates(np.zeros((0, rows.n_features), dtype=np.uint8), np.zeros(0))
 
 
 def _is_lone(rows, state):
