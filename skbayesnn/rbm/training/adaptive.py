@@ -10,8 +10,7 @@ decide what follows:
   the model. Training returns to the best model, with more temperatures or, if it has
   the most, with half of the step size;
 - they lost while the training rows gained: the model overfits. Training returns to the
-  best model, with a larger weight decay, and if that was among the first ones, with
-  half of the step size;
+  best model, with a larger weight decay;
 - four times the updates gained next to nothing, or several changes did not help: the
   training ends at the best model, from which the step size falls to zero.
 
@@ -371,9 +370,7 @@ def _change(settings, n_rows, plan, current, best):
     if not settings.adapts_decay:
         return None
     decay = max(_DECAY_FACTOR * plan.weight_decay, _FIRST_DECAY_ROWS / n_rows)
-    # what was best after so few updates has been passed in large steps
-    slower = _RATE_FACTOR if best.n_updates < _LEAST_UPDATES else 1.0
-    return plan._replace(weight_decay=decay, rate=slower * plan.rate)
+    return plan._replace(weight_decay=decay)
 
 
 def _mix_faster(settings, plan, state):

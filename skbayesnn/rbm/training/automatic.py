@@ -23,7 +23,7 @@ from .start import independent_model, start_training
 # What an adapted training starts with, where the estimator says "auto": the step size,
 # and the limit of the change of the log probabilities by a step, in nats and as a
 # fraction of their standard deviation over the rows under independent features.
-_LEARNING_RATE, _MAX_CHANGE, _RELATIVE_CHANGE = 0.2, 2.0, 0.015
+_LEARNING_RATE, _MAX_CHANGE, _RELATIVE_CHANGE = 0.2, 1.0, 0.015
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
 # Of a mean free energy in float32, nats.

@@ -319,7 +319,7 @@ def test_steps_may_change_more_where_log_probabilities_are_spread():
     found = settings_of(ContrastiveDivergenceRBM(), rows).update.max_change
     assert found == pytest.approx(0.015 * spread, rel=1e-4)
     fewer = Rows(votes[:, :20], 0.5)
-    assert settings_of(ContrastiveDivergenceRBM(), fewer).update.max_change == 2.0
+    assert settings_of(ContrastiveDivergenceRBM(), fewer).update.max_change == 1.0
     chosen = ContrastiveDivergenceRBM(learning_rate=0.1)
     assert settings_of(chosen, rows).update.max_change is None
 
