@@ -22,7 +22,7 @@ tends to overestimate the likelihood; the reverse run, from the model, tends to
 underestimate it. It takes twice as long, and is made for some models of 500 and 700
 units (`REVERSED`).
 
-All settings were chosen on the validation images (user guide, The paper's figures).
+All settings were chosen on the validation images (doc/benchmarks/paper_rbm.md).
 The test images are read once for each number and decide nothing. A run that is killed
 is resumed: finished models and results are kept, others resume from their last epoch or
 unit. ``--data``, ``--sizes`` and ``--methods`` take parts of it.

@@ -43,7 +43,7 @@ START = {
     "n_corrective_steps": 0,
     "fine_tune_norm": 0.5,
 }
-# Chosen on the validation images (user guide, The paper's figures). "long" is what a
+# Chosen on the validation images (doc/benchmarks/paper_rbm.md). "long" is what a
 # run with all the time differs in: smaller steps, more of them.
 SETTINGS = {
     "mnist": {
