@@ -54,8 +54,9 @@ def rms(error):
     return float(np.sqrt(np.mean(np.square(error))))
 
 
-def fit(u, y, *lags, sessions=None, **options):
-    model = SparseBayesNARXRegressor(*lags, **{"random_state": 0, **FAST, **options})
+def fit(u, y, input_lags=2, output_lags=2, sessions=None, **options):
+    options = {"random_state": 0, **FAST, **options}
+    model = SparseBayesNARXRegressor(input_lags, output_lags, **options)
     with warnings.catch_warnings():
         # a few cycles are enough here
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -46,10 +46,17 @@ MODEL_CONSTRAINTS = {
     "verbose": ["verbose"],
 }
 
+LAGS = [
+    StrOptions({"auto"}),
+    Interval(Integral, 0, MAX_LAG, closed="both"),
+    "array-like",
+    dict,
+]
+
 LAGGED_CONSTRAINTS = {
     **MODEL_CONSTRAINTS,
-    "input_lags": [Interval(Integral, 0, MAX_LAG, closed="both"), "array-like", dict],
-    "output_lags": [Interval(Integral, 0, MAX_LAG, closed="both"), "array-like", dict],
+    "input_lags": LAGS,
+    "output_lags": LAGS,
     "include_current_input": ["boolean"],
     "output": [StrOptions({"level", "difference"})],
     "focus": [StrOptions({"prediction", "simulation"})],

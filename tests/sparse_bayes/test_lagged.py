@@ -80,7 +80,7 @@ def test_in_a_pipeline(routing):
     u, y, _ = output_error(120)
     sessions = np.repeat([0, 1], 60)
     with sklearn.config_context(enable_metadata_routing=routing):
-        model = SparseBayesNARXRegressor(**FAST, n_estimators=2, random_state=0)
+        model = SparseBayesNARXRegressor(2, 2, **FAST, n_estimators=2, random_state=0)
         key = "sessions" if routing else "sparsebayesnarxregressor__sessions"
         if routing:
             model.set_fit_request(sessions=True)

@@ -39,6 +39,17 @@ class Lags(NamedTuple):
             return int(far.max(initial=1))
         return int(self.lag.max(initial=0))
 
+    def by_name(self, input_names, output_names):
+        """Two dicts, of inputs and of outputs: lists of lags by name."""
+        lags = [
+            self.lag[self.signal == k].tolist()
+            for k in range(self.n_inputs + self.n_outputs)
+        ]
+        return (
+            dict(zip(input_names, lags[: self.n_inputs], strict=True)),
+            dict(zip(output_names, lags[self.n_inputs :], strict=True)),
+        )
+
 
 def expand_lags(lags, name):
     """The sorted list of lags that a number or an explicit list stands for."""

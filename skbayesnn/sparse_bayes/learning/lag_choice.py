@@ -1,0 +1,94 @@
+r"""How many lags a model gets that was given none.
+
+Linear ARX models with more and more lags are fitted without one stretch of the record
+at a time, and their one-step errors there are compared. Of the numbers that err hardly
+more than the best one, the smallest is taken.
+
+The rows of each stretch are reduced to the triangle of their QR decomposition, which
+has the same squared errors: the fits without a stretch, and the errors in it, follow
+from the triangles. So a number of lags costs one pass through the record.
+"""
+
+import numpy as np
+
+from ..records.lags import added_outputs, build_lag_matrix, complete_rows
+from .selection import stretches
+
+CANDIDATES = (1, 2, 3, 5, 7, 10, 14, 20, 30)
+# Stretches of every session that are left out in turn.
+N_STRETCHES = 5
+# Errors that differ by less are equal; and smaller ones, in standard deviations.
+EQUAL, LEAST_ERROR = 1.02, 1e-10
+# Rows per weight of a linear model, at least.
+ROWS_PER_WEIGHT = 4
+
+
+def choose_lag(make_record):
+    """The number of lags of all signals that have none given.
+
+    Parameters
+    ----------
+    make_record : callable
+        ``make_record(n)`` gives the training record with n lags of these signals.
+
+    Returns
+    -------
+    n_lags : int
+        The first candidate where the record is too short to compare any.
+    """
+    candidates, rows = _comparable(make_record)
+    if len(candidates) < 2:
+        return CANDIDATES[0]
+    errors = [_held_out_error(record, rows) for record in candidates.values()]
+    limit = EQUAL * min(errors)
+    return next(
+        n for n, error in zip(candidates, errors, strict=True) if error <= limit
+    )
+
+
+def _comparable(make_record):
+    """Records by their number of lags, and rows with a complete window in all.
+
+    Numbers that would cost half of the rows, because these lie in short sessions or
+    beside gaps, or that leave too few rows for a fit, are left out.
+    """
+    candidates, rows = {}, np.arange(0)
+    for n in CANDIDATES:
+        record = make_record(n)
+        U, Y, lags, starts = record
+        complete = complete_rows(U, Y, lags, starts)
+        fits = len(complete) >= ROWS_PER_WEIGHT * (len(lags.lag) + 1)
+        fits &= 2 * lags.max_lag < np.diff(starts).min()
+        if not fits or 2 * len(complete) < len(rows):
+            break
+        candidates[n] = record
+        rows = complete if not len(rows) else np.intersect1d(rows, complete)
+    return candidates, rows
+
+
+def _held_out_error(record, rows):
+    """Geometric mean over the stretches, in standard deviations of the target."""
+    U, Y, lags, starts = record
+    regressors = build_lag_matrix(U, Y, lags, rows)
+    target = Y[rows] - added_outputs(Y, lags, rows)
+    columns = np.column_stack([np.ones(len(rows)), _standardised(regressors)])
+    columns = np.column_stack([columns, _standardised(target)])
+    stretch = stretches(starts, N_STRETCHES)[rows]
+    numbers = [k for k in range(N_STRETCHES) if (stretch == k).any()]
+    triangles = [np.linalg.qr(columns[stretch == k], mode="r") for k in numbers]
+    n_rows = [np.count_nonzero(stretch == k) for k in numbers]
+    n_known = columns.shape[1] - Y.shape[1]
+    errors = []
+    for k, held_out in enumerate(triangles):
+        others = np.concatenate(triangles[:k] + triangles[k + 1 :])
+        weights = np.linalg.lstsq(others[:, :n_known], others[:, n_known:])[0]
+        left = held_out[:, n_known:] - held_out[:, :n_known] @ weights
+        errors.append(np.linalg.norm(left) / np.sqrt(n_rows[k]))
+    return float(np.exp(np.log(np.maximum(errors, LEAST_ERROR)).mean()))
+
+
+def _standardised(columns):
+    """Of mean 0 and variance 1; constant ones are 0."""
+    columns = columns - columns.mean(axis=0)
+    scale = columns.std(axis=0)
+    return columns / np.where(scale > 0.0, scale, 1.0)
