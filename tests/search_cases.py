@@ -13,7 +13,14 @@ from skbayesnn.datasets import make_cascaded_tanks
 LAGS, STRENGTHS, CV = (2, 4), (3.0, 30.0), 3
 
 
-FAST = dict(cv=CV, n_restarts=1, n_estimators=2, hidden_layer_sizes=2, max_cycles=6)
+FAST = dict(
+    cv=CV,
+    n_restarts=1,
+    n_estimators=2,
+    include_current_input=True,
+    hidden_layer_sizes=2,
+    max_cycles=6,
+)
 
 
 SHARED = (

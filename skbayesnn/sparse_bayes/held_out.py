@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import _validation as checks
 from .._sklearn import safe_indexing
-from .learning.selection import free_runs_through, mean_squared_error, steps_through
+from .learning.selection import free_runs_through, squared_errors, steps_through
 from .narx import SparseBayesNARXRegressor
 from .prediction.ensemble import LaggedNetwork
 from .records.layout import Record
@@ -113,6 +113,7 @@ def make_model(candidate, seed, shared):
     return SparseBayesNARXRegressor(
         candidate.lag,
         candidate.lag,
+        include_current_input=candidate.current_input,
         reg_lambda=candidate.reg_lambda,
         selection="evidence",
         random_state=seed,
@@ -135,8 +136,17 @@ def error_against(model, data, target, focus):
     fitted, lags = model._lagged.ensemble.members[0]
     record = Record(data.U, data.Y, lags, data.starts)
     through = free_runs_through if focus == "simulation" else steps_through
-    data = through(record, fitted.scaling, target)
-    return float(np.sqrt(mean_squared_error(fitted.network, data)))
+    scored = through(record, fitted.scaling, target)
+    squared = squared_errors(fitted.network, scored)
+    # scaled variables are in units of the steps for a model of differences
+    relative = fitted.scaling.y_scale**2 / output_variance(data)
+    return float(np.sqrt((squared * relative).sum()))
+
+
+def output_variance(data):
+    """Variance of the outputs, (n_outputs,); 1 of those that do not change."""
+    variance = np.nanvar(data.Y, axis=0)
+    return np.where(variance > 0.0, variance, 1.0)
 
 
 def settled(models, data, focus):
@@ -164,8 +174,7 @@ def reference_errors(data, focus):
     errors : dict of str to (n_folds,) array, NaN for stretches without an output
     """
     n_folds = int(data.folds.max()) + 1
-    variance = np.nanvar(data.Y, axis=0)
-    variance[variance == 0.0] = 1.0
+    variance = output_variance(data)
     errors = {"mean": np.full(n_folds, np.nan), "last value": np.full(n_folds, np.nan)}
     for fold in range(n_folds):
         held_out = data.folds == fold

@@ -77,7 +77,11 @@ class SparseBayesNARXRegressorCV(
         Networks in the ensemble. A candidate with two or more is fitted from one start
         more, and starts that ended in a clearly worse optimum are left out. A linear
         model stands alone.
-    {{include_current_input}}
+    include_current_input : "auto" or bool, default="auto"
+        Whether u(t) is a regressor of y(t). "auto" includes it where it improves the
+        best linear ARX model by more than 2 %: a sampled system seldom answers at once,
+        and in a closed loop u(t) may be a consequence of y(t). Without inputs, it makes
+        no difference.
     output : {"level", "difference"}, default="level"
         What a network predicts: y(t), or y(t) - y(t-1), which is summed up. Held-out
         stretches seldom tell which extrapolates: choose "difference" for an integrating
@@ -120,12 +124,12 @@ class SparseBayesNARXRegressorCV(
     cv_results_ : dict of ndarray
         One row per reference ("mean", "last value") and per candidate, those that were
         kept first: ``model`` ("linear" or "network"), ``fitted_to`` ("prediction" or
-        "simulation", the errors that the fit squares), ``lag`` and ``reg_lambda`` (0
-        is a linear ARX model by least squares); ``test_error`` (n_rows, cv), root mean
-        squared errors in standard deviations of the outputs, at most 3, NaN for
-        stretches on which the candidate was not tried; ``mean_test_error``, their
-        geometric mean, and ``n_folds``, the number of them; ``kept``, which are in the
-        ensemble.
+        "simulation", the errors that the fit squares), ``lag``, ``reg_lambda`` (0 is a
+        linear ARX model by least squares) and ``include_current_input``; ``test_error``
+        (n_rows, cv), root mean squared errors in standard deviations of the outputs, at
+        most 3, NaN for stretches on which the candidate was not tried;
+        ``mean_test_error``, their geometric mean, and ``n_folds``, the number of them;
+        ``kept``, which are in the ensemble.
     summary_ : str
         One line: what was chosen, and its error beside those of the references.
     estimators_ : list of SparseBayesNARXRegressor
@@ -200,7 +204,7 @@ class SparseBayesNARXRegressorCV(
         *,
         cv=8,
         n_estimators=6,
-        include_current_input=True,
+        include_current_input="auto",
         output="level",
         noise="gaussian",
         focus="simulation",
@@ -357,7 +361,8 @@ class SparseBayesNARXRegressorCV(
                 if score.network is not None:
                     networks[candidate, fold] = score.network
 
-        Search(table, evaluate, kinds, lags, strengths, limits).run()
+        current = self.include_current_input if data.U.shape[1] else False
+        Search(table, evaluate, kinds, lags, strengths, current, limits).run()
         return table, networks
 
     def _run(self, tasks, data, samples, clock, fraction):
@@ -455,14 +460,14 @@ class SparseBayesNARXRegressorCV(
 def summarize(table, kept, references):
     """``cv_results_``: the references, then the candidates, the chosen ones first."""
     candidates = [*kept, *(c for c in table.errors if c not in kept)]
-    nothing = "", 0, np.nan
+    nothing = "", 0, np.nan, False
     rows = [("mean", *nothing), ("last value", *nothing), *candidates]
     errors = [references["mean"], references["last value"]]
     errors = np.array([*errors, *(table.errors[c] for c in candidates)])
     # all are compared on the same stretches
     errors[:, np.isnan(errors[2:]).all(axis=0)] = np.nan
     columns = zip(*rows, strict=True)
-    names = ("model", "fitted_to", "lag", "reg_lambda")
+    names = ("model", "fitted_to", "lag", "reg_lambda", "include_current_input")
     results = {
         name: np.array(column) for name, column in zip(names, columns, strict=True)
     }
@@ -492,9 +497,10 @@ def summary(results):
     if linear.any():
         parts.append(f"linear ARX {error[linear].min():.3g}")
     kind = {"prediction": "one-step", "simulation": "free-run"}
+    first = "0" if results["include_current_input"][chosen] else "1"
     return (
-        f"{results['model'][chosen]} of lags {results['lag'][chosen]}, strength "
-        f"{results['reg_lambda'][chosen]:g}, fitted to "
+        f"{results['model'][chosen]} of lags {first} to {results['lag'][chosen]}, "
+        f"strength {results['reg_lambda'][chosen]:g}, fitted to "
         f"{kind[results['fitted_to'][chosen]]} errors: held-out error "
         f"{error[chosen]:.3g} standard deviations of y ({', '.join(parts)})"
     )

@@ -77,7 +77,6 @@ LAGGED_CONSTRAINTS = {
 
 # Parameters of the search that every one of its fits takes over as they are.
 SHARED_BY_FITS = (
-    "include_current_input",
     "output",
     "noise",
     "focus",
@@ -96,6 +95,7 @@ SHARED_BY_FITS = (
 SEARCH_CONSTRAINTS = {
     "lags": [StrOptions({"auto"}), "array-like"],
     "reg_lambdas": [StrOptions({"auto"}), "array-like"],
+    "include_current_input": [StrOptions({"auto"}), "boolean"],
     "max_time": [Interval(Real, 0, None, closed="neither"), None],
     "cv": [Interval(Integral, 2, None, closed="left")],
     **{

@@ -5,7 +5,8 @@ record, and its free run through that stretch is scored (its single steps for
 ``focus="prediction"``). The search begins with what is cheap, and spends fits only
 where they may still change the choice:
 
-1. references: the mean, the last value, and linear ARX models with more and more lags;
+1. references: the mean, the last value, and linear ARX models with more and more lags,
+   with and without u(t);
 2. networks, of all lags and strengths, on three of the stretches;
 3. those that are still close to the best, on more stretches.
 
@@ -54,16 +55,22 @@ class Candidate(NamedTuple):
     model : "linear" or "network"
     fitted_to : "prediction" or "simulation", the errors that its fit squares
     lag : longest lag of inputs and outputs
+    current_input : whether u(t) is a regressor
     """
 
     model: str
     fitted_to: str
     lag: int
     reg_lambda: float
+    current_input: bool
 
     def __str__(self):
         kind = {"prediction": "one-step", "simulation": "free-run"}[self.fitted_to]
-        return f"{self.model} of lags {self.lag}, strength {self.reg_lambda:g} ({kind})"
+        first = "0" if self.current_input else "1"
+        return (
+            f"{self.model} of lags {first} to {self.lag}, strength "
+            f"{self.reg_lambda:g} ({kind})"
+        )
 
 
 class Table:
@@ -174,10 +181,12 @@ class Search:
     kinds : tuple of str
         Errors that networks are fitted to, "prediction" and "simulation" or one.
     lags, strengths : lists of candidates, or "auto"
+    current_input : whether u(t) is a regressor, or "auto"
     """
 
-    def __init__(self, table, evaluate, kinds, lags, strengths, limits):
+    def __init__(self, table, evaluate, kinds, lags, strengths, current_input, limits):
         self.table, self.evaluate, self.kinds = table, evaluate, kinds
+        self.current_input = current_input
         self.extend_lags = isinstance(lags, str)
         self.extend_strengths = isinstance(strengths, str)
         self.lags = list(LAGS) if self.extend_lags else lags
@@ -197,10 +206,27 @@ class Search:
         self.evaluate(self.table.missing(candidates, folds))
 
     def linear_round(self):
+        """Linear ARX models by least squares, on all folds.
+
+        With and without u(t), if that is open. It stays if it makes a difference: an
+        output that was sampled with its input seldom depends on it at once, and in a
+        closed loop u(t) may be a consequence of y(t).
+        """
+        if self.current_input != "auto":
+            return self.linear_models(self.current_input)
+        both = {use: self.linear_models(use) for use in (False, True)}
+        without, with_it = (
+            min(self.table.error(c, self.order) for c in models)
+            for models in both.values()
+        )
+        self.current_input = without > EQUAL * with_it
+        return both[self.current_input]
+
+    def linear_models(self, current_input):
         """Linear ARX models by least squares, on all folds; the lags may grow."""
 
         def arx(lag):
-            return Candidate("linear", "prediction", lag, 0.0)
+            return Candidate("linear", "prediction", lag, 0.0, current_input)
 
         grid = LINEAR_LAGS if self.extend_lags else self.lags
         lags = [lag for lag in grid if lag <= self.limits.longest]
@@ -253,7 +279,7 @@ class Search:
 
         best = attempt(
             [
-                Candidate(self.network, kind, lag, strength)
+                Candidate(self.network, kind, lag, strength, self.current_input)
                 for kind in self.kinds
                 for lag in lags
                 for strength in self.strengths[: None if kind == self.kinds[0] else 1]
@@ -314,7 +340,7 @@ def close_to_best(table):
     alike = [c for c in ranked if c.model == best.model]
     if best.model == "linear" and best.reg_lambda == 0.0:
         near = [c for c in alike if table.error(c) <= EQUAL * table.error(best)]
-        return [min(near, key=lambda c: c.lag)]
+        return [min(near, key=lambda c: (c.lag, c.current_input))]
     least = table.error(best)
     return [
         c

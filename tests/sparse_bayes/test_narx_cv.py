@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes import narx_cv
-from skbayesnn.sparse_bayes.held_out import Data
+from skbayesnn.sparse_bayes.held_out import Data, error_against
 from skbayesnn.sparse_bayes.learning.selection import stretches
 from skbayesnn.sparse_bayes.search import (
     Candidate,
@@ -60,8 +60,9 @@ def test_defaults_on_a_small_record():
 
 def test_results(fitted):
     results = fitted.cv_results_
-    names = ["model", "fitted_to", "lag", "reg_lambda", "test_error"]
-    assert list(results) == [*names, "mean_test_error", "n_folds", "kept"]
+    names = ["model", "fitted_to", "lag", "reg_lambda", "include_current_input"]
+    errors = ["test_error", "mean_test_error", "n_folds"]
+    assert list(results) == [*names, *errors, "kept"]
     n_rows = len(results["model"])
     assert all(len(values) == n_rows for values in results.values())
     assert list(results["model"][:2]) == ["mean", "last value"]
@@ -103,7 +104,7 @@ def test_the_choice_has_the_least_error(fitted):
 def plain(model, candidate, seed):
     """The model that the search fits for one row of its results."""
     shared = {name: getattr(model, name) for name in SHARED}
-    kind, fitted_to, lag, strength = candidate
+    kind, fitted_to, lag, strength, current_input = candidate
     shared["focus"] = str(fitted_to)
     if kind == "linear":
         shared["hidden_layer_sizes"] = ()
@@ -112,6 +113,7 @@ def plain(model, candidate, seed):
     return SparseBayesNARXRegressor(
         int(lag),
         int(lag),
+        include_current_input=bool(current_input),
         reg_lambda=float(strength),
         random_state=seed,
         selection="evidence",
@@ -138,7 +140,8 @@ def test_errors_of_the_folds(options, n_sessions):
     fold = np.tile(np.arange(length) * CV // length, n_sessions)
     cv = quietly(estimator(**options), u, y, sessions=number)
     results = cv.cv_results_
-    columns = [results[n][2:] for n in ("model", "fitted_to", "lag", "reg_lambda")]
+    columns = [results[name][2:] for name in Candidate._fields[:-1]]
+    columns.append(results["include_current_input"][2:])
     seeds = start_seeds(4)
     horizon = 1 if cv.focus == "prediction" else None
     for row, candidate in enumerate(zip(*columns, strict=True), start=2):
@@ -149,14 +152,7 @@ def test_errors_of_the_folds(options, n_sessions):
             quietly(model, u, seen, sessions=number)
             path = model.predict(u, y, horizon=horizon, sessions=number)
             scored = (fold == held_out) & (np.arange(120) % length >= lag)
-            # the outputs' variance where the fit has all it needs
-            windows = np.array(
-                [
-                    t % length >= lag and np.isfinite(seen[t - lag : t + 1]).all()
-                    for t in range(120)
-                ]
-            )
-            expected = np.sqrt(np.mean((path - y)[scored] ** 2)) / np.std(y[windows])
+            expected = np.sqrt(np.mean((path - y)[scored] ** 2)) / np.std(y)
             found = results["test_error"][row, held_out]
             assert found == pytest.approx(min(expected, 3.0), rel=1e-6)
 
@@ -399,7 +395,7 @@ def test_parameters_reach_the_members(monkeypatch):
         horizon_schedule=(1, 4),
         initial_conditions="estimated",
     )
-    chosen = [Candidate("network", "prediction", 2, 3.0)]
+    chosen = [Candidate("network", "prediction", 2, 3.0, False)]
     monkeypatch.setattr(narx_cv, "close_to_best", lambda table: chosen)
     model = quietly(estimator((2,), (3.0,), **given), u, y)
     for member in model.estimators_:
@@ -479,7 +475,8 @@ def test_verbose_prints_a_line_a_fit(capsys):
     assert len(fits) == n_scored + len(members)
     assert len(members) >= len(model.estimators_)
     assert (
-        lines[0].startswith("linear of lags 1, strength 0") and "more fits" in lines[0]
+        lines[0].startswith("linear of lags 0 to 1, strength 0")
+        and "more fits" in lines[0]
     )
     quietly(estimator((1,), max_cycles=2), u, y)
     assert not capsys.readouterr().out
@@ -627,11 +624,11 @@ def table_of(errors, n_folds=5):
 
 
 def network(lag, strength=6.0):
-    return Candidate("network", "simulation", lag, strength)
+    return Candidate("network", "simulation", lag, strength, True)
 
 
-def arx(lag):
-    return Candidate("linear", "prediction", lag, 0.0)
+def arx(lag, current_input=True):
+    return Candidate("linear", "prediction", lag, 0.0, current_input)
 
 
 SCATTER = np.array([0.5, 2.0, 1.0, 2.0, 0.5])
@@ -650,8 +647,9 @@ SCATTER = np.array([0.5, 2.0, 1.0, 2.0, 0.5])
         ({network(5): [1.01] * 5, arx(2): [1.0] * 5}, [2]),
         # of equal linear models the simplest
         ({arx(4): [1.0] * 5, arx(2): [1.01] * 5, arx(1): [1.1] * 5}, [2]),
+        ({arx(2): [1.0] * 5, arx(2, False): [1.01] * 5}, [2]),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_close_to_best(errors, expected):
     assert [c.lag for c in close_to_best(table_of(errors))] == expected
@@ -673,7 +671,14 @@ def test_a_candidate_with_fewer_folds_is_not_chosen():
     assert [c.lag for c in close_to_best(table)] == [7]
 
 
-def searched(error, lags="auto", strengths="auto", kinds=("simulation",), **limits):
+def searched(
+    error,
+    lags="auto",
+    strengths="auto",
+    kinds=("simulation",),
+    current=True,
+    **limits,
+):
     """The table of a search in which a function gives the errors."""
     table = Table(8)
 
@@ -682,8 +687,42 @@ def searched(error, lags="auto", strengths="auto", kinds=("simulation",), **limi
             table.add(candidate, fold, error(candidate))
 
     values = {"longest": 200, "rows": 1000, "n_signals": 2, "n_hidden": 5, **limits}
-    Search(table, evaluate, kinds, lags, strengths, Limits(**values)).run()
+    Search(table, evaluate, kinds, lags, strengths, current, Limits(**values)).run()
     return table
+
+
+@pytest.mark.parametrize(
+    ("gain", "expected"), [(0.9, False), (1.01, False), (1.03, True)]
+)
+def test_current_input_stays_where_it_helps(gain, expected):
+    """Linear models with it are better by so much; networks follow."""
+
+    def error(candidate):
+        return 1.0 if candidate.current_input else gain
+
+    table = searched(error, current="auto")
+    linear = {c for c in table.errors if c.model == "linear"}
+    assert {c.current_input for c in linear} == {False, True}
+    networks = {c for c in table.errors if c.model == "network"}
+    assert {c.current_input for c in networks} == {expected}
+    given = searched(error, current=not expected)
+    assert {c.current_input for c in given.errors} == {not expected}
+
+
+def test_current_input_of_a_system_that_answers_at_once():
+    def searched(X, y):
+        model = estimator((2,), (3.0,), include_current_input="auto")
+        return quietly(model, X, y)
+
+    u, y = record(150)
+    for used, target in [(False, y), (True, y + 0.5 * u[:, 0])]:
+        model = searched(u, target)
+        results = model.cv_results_
+        assert (results["include_current_input"][results["kept"]] == used).all()
+        assert f"of lags {int(not used)} to 2" in model.summary_
+        assert all(m.include_current_input == used for m in model.estimators_)
+        assert ("x0(t)" in model.lag_relevance_) == used
+    assert not searched(None, y).cv_results_["include_current_input"].any()
 
 
 @pytest.mark.parametrize("best", [0.7, 2.0, 6.0, 20.0, 60.0])
@@ -747,3 +786,23 @@ def test_differences_and_heavy_tails_are_passed_on():
     start = model.max_lag_
     error = model.predict(new_u, y_init=new_y[:start]) - new_y
     assert np.sqrt(np.mean(error**2)) < 0.1 * new_y.std()
+
+
+@pytest.mark.parametrize("focus", ["prediction", "simulation"])
+@pytest.mark.parametrize("output", ["level", "difference"])
+def test_held_out_errors_are_in_standard_deviations_of_the_outputs(output, focus):
+    # not of the steps of a model of differences
+    u, y = integrator(200)
+    starts = np.array([0, 200])
+    data = Data(u, y, None, u, y[:, None], starts, stretches(starts, 4))
+    model = SparseBayesNARXRegressor(
+        2, 2, output=output, hidden_layer_sizes=(), reg_lambda=0.0
+    ).fit(u, y)
+    start = model.max_lag_
+    target = np.where((data.folds == 2)[:, None], data.Y, np.nan)
+    free = model.predict(u, y_init=y[:start])
+    predicted = free if focus == "simulation" else model.predict(u, y)
+    expected = np.sqrt(np.mean((predicted - y)[data.folds == 2] ** 2)) / y.std()
+    error = error_against(model, data, target, focus)
+    assert error == pytest.approx(expected, rel=1e-6)
+    assert error < 0.1

@@ -70,10 +70,15 @@ def steps_through(record, scaling, Y):
 
 def mean_squared_error(network, data):
     """Of scaled outputs; infinite after a divergence, and where nothing is scored."""
+    return float(squared_errors(network, data).sum())
+
+
+def squared_errors(network, data):
+    """The share of every scaled output in the mean squared error."""
     if not data.n_observations:
-        return np.inf
+        return np.full(len(data.counts), np.inf)
     data = data.select_inputs(network.units[0])
-    return float(data.squared_errors(network).sum()) / data.n_observations
+    return data.squared_errors(network) / data.n_observations
 
 
 def ensemble_weights(networks, weighting, strength, record, held_out_fraction):
