@@ -9,7 +9,7 @@ from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
-from .._saved_state import SavedStateMixin
+from .._saved_state import SavedStateMixin, public
 from .._sklearn import fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import network_attributes, set_attributes
@@ -20,6 +20,7 @@ from .prediction import posterior
 from .regressor_texts import TEXTS
 
 
+@public
 @shared_parameters(TEXTS)
 class SparseBayesMLPRegressor(
     SavedStateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator

@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._saved_state import saved_as
 from .kernels.activations import ACTIVATIONS, activate
 from .kernels.layers import Layers
 
 
+@saved_as("Network")
 class Network(NamedTuple):
     """What is left of a network, in the layout of the compiled passes.
 
