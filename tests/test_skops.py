@@ -1,5 +1,7 @@
 """Files of skops hold no type of this package but the estimators themselves."""
 
+import typing
+
 import numpy as np
 import pytest
 import skops.io as skops_io
@@ -36,6 +38,7 @@ TUNED = {"fine_tune": CD(max_iter=1), "warm_start": True}
 MODELS = [
     ("cd", CD(3, max_iter=2, random_state=0, warm_start=True), STATES),
     ("cd", CD(3, max_updates=30, batch_size=10, random_state=0), STATES),
+    ("cd", CD(3, max_updates=1, warm_start=True, random_state=0), STATES),
     ("fw", FW(3, **GROWTH, warm_start=True), STATES),
     ("fw tuned", FW(2, **GROWTH, **TUNED), STATES),
     ("mlp", MLP(2, max_cycles=3, warm_start=True, random_state=0), U),
@@ -119,6 +122,7 @@ def test_names_of_kinds_stay():
         "Pair",
         "Prior",
         "RBM",
+        "Replicas",
         "Scaling",
         "Seen",
         "Start",
@@ -128,9 +132,22 @@ def test_names_of_kinds_stay():
     ]
 
 
+def parts_of(hint):
+    inner = typing.get_args(hint)
+    return [part for one in inner for part in parts_of(one)] if inner else [hint]
+
+
+@pytest.mark.parametrize("kind", _saved_state._NAMES, ids=lambda kind: kind.__name__)
+def test_kinds_hold_kinds_that_have_names(kind):
+    hints = typing.get_type_hints(kind)
+    parts = [part for hint in hints.values() for part in parts_of(hint)]
+    named = [part for part in parts if hasattr(part, "_fields")]
+    assert set(named) <= _saved_state._NAMES.keys()
+
+
 @pytest.mark.parametrize("change", [{"_skbayesnn_kind": "Gone"}, {"gone": 1}])
 def test_a_kind_that_this_version_does_not_know(change):
-    model = MODELS[4][1].fit(U, Y)
+    model = MLP(2, max_cycles=3, random_state=0).fit(U, Y)
     state = model.__getstate__()
     state["_learned"] = state["_learned"] | change
     with pytest.raises(ValueError, match="does not know. Load it with the version"):

@@ -186,6 +186,9 @@ class SparseBayesMLPRegressor(
             For parameters outside their range, and for data that are not finite, too
             few, or too large to be squared.
         """
+        if y is not None:
+            # numbers first: scikit-learn names no y that holds NaN among objects
+            y = checks.check_outputs(y, allow_nan=False)
         X, y = checks.validate_data(
             self,
             X,
@@ -193,11 +196,8 @@ class SparseBayesMLPRegressor(
             dtype=np.float64,
             order="C",
             multi_output=True,
-            y_numeric=True,
             ensure_min_samples=2,
         )
-        # after the conversion to numbers, which makes a NaN of None and of "nan"
-        y = checks.check_outputs(y, allow_nan=False)
         checks.check_magnitude(X, "X")
         checks.check_magnitude(y, "y")
         Y = y.reshape(len(y), -1)

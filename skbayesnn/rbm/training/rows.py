@@ -100,6 +100,9 @@ def check_rows(estimator, X, *, reset, allow_nan=False):
     """Validate ``X``, of any dtype and dense or CSR, and wrap it as `Rows`."""
     if sp.issparse(X):
         X = check_sparse(X)
+    elif isinstance(X, list | tuple):
+        # scikit-learn converts objects of arrays to numbers, but not those of lists
+        X = np.asarray(X)
     X = validate_data(
         estimator,
         X,

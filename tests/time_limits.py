@@ -1,0 +1,53 @@
+"""Time limits: what takes longer fails, and what hangs in compiled code ends."""
+
+import contextlib
+import faulthandler
+import signal
+import sys
+import time
+
+
+class TookTooLong(BaseException):
+    """No Exception: nothing on the way up takes it for an error of a fit."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds):
+    """Raise `TookTooLong` behind a block, or in it, that takes longer.
+
+    For the main thread. Limits may be nested. A signal reaches Python code alone; what
+    is compiled is let end, see `hard_limit`.
+    """
+    begin = time.monotonic()
+    if not hasattr(signal, "setitimer"):  # Windows
+        yield
+        if time.monotonic() - begin > seconds:
+            raise TookTooLong(f"took over {seconds} s")
+        return
+
+    def stop(*_):
+        raise TookTooLong(f"took over {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+        if left:
+            passed = time.monotonic() - begin
+            signal.setitimer(signal.ITIMER_REAL, max(left - passed, 1e-3))
+
+
+@contextlib.contextmanager
+def hard_limit(seconds):
+    """End the process, with a traceback of all threads, if a block takes longer.
+
+    Also while it is in compiled code, which no signal handler of Python interrupts.
+    """
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
