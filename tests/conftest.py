@@ -4,27 +4,14 @@ from pathlib import Path
 import pytest
 from interrupts import interrupt
 from sklearn.preprocessing import StandardScaler
-from time_limits import hard_limit, time_limit
+from time_limits import limited
 
 from skbayesnn.sparse_bayes.learning import cycle
 
 # before anything imports matplotlib
 os.environ["MPLBACKEND"] = "Agg"
 
-# Seconds for a test, with the compilation of all kernels on a busy machine, and for a
-# slow one: every fit ends.
-LIMIT, SLOW_LIMIT = 150.0, 1500.0
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    """A test that takes too long fails; one that hangs in compiled code ends all."""
-    seconds = SLOW_LIMIT if item.get_closest_marker("slow") else LIMIT
-    with time_limit(seconds), hard_limit(2.0 * seconds):
-        return (yield)
-
-
-pytest_runtest_setup = pytest_runtest_call
+pytest_runtest_setup = pytest_runtest_call = limited
 
 
 @pytest.fixture(scope="session")

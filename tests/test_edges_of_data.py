@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
 
 from skbayesnn import (
@@ -307,3 +308,24 @@ def test_a_weight_that_diverges_by_its_radius_tells_so():
     model = FrankWolfeRBM(2, radius=1e4, n_chains=4, random_state=0)
     with pytest.raises(ValueError, match="Reduce .*radius"):
         model.fit(np.random.default_rng(1).random((40, 3)) < 0.4)
+
+
+@pytest.mark.parametrize("threshold", [1e300, -1e300])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.uint8])
+def test_a_threshold_beyond_the_type_of_the_states(threshold, dtype):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for rows in (V.astype(dtype), sp.csr_array(V.astype(np.float32))):
+            model = machine(binarize=threshold)
+            if threshold < 0 and sp.issparse(rows):
+                # zeros, which a sparse matrix does not hold, would be ones
+                continue
+            model.fit(rows)
+            rates = 1 / (1 + np.exp(-model.base_intercept_))
+            assert ((rates > 0.5) == (threshold < 0)).all()
+
+
+def test_a_weight_decay_that_diverges_is_named():
+    model = machine(weight_decay=1e4, batch_size=1)
+    with pytest.raises(ValueError, match="weights diverged.* weight_decay"):
+        model.fit(V)

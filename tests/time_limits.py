@@ -6,6 +6,12 @@ import signal
 import sys
 import time
 
+import pytest
+
+# Seconds for a test, with the compilation of all kernels on a busy machine, and for a
+# slow one: every fit ends.
+LIMIT, SLOW_LIMIT = 150.0, 1500.0
+
 
 class TookTooLong(BaseException):
     """No Exception: nothing on the way up takes it for an error of a fit."""
@@ -51,3 +57,11 @@ def hard_limit(seconds):
         yield
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True)
+def limited(item):
+    """A test that takes too long fails; one that hangs in compiled code ends all."""
+    seconds = SLOW_LIMIT if item.get_closest_marker("slow") else LIMIT
+    with time_limit(seconds), hard_limit(2.0 * seconds):
+        return (yield)

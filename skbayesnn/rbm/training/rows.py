@@ -93,7 +93,9 @@ def _above(rows, threshold):
         return rows
     if rows.dtype.kind in "iu":
         return rows > math.floor(threshold)
-    return rows > threshold
+    # a threshold beyond the range of the rows is an infinity among them
+    with np.errstate(over="ignore"):
+        return rows > threshold
 
 
 def check_rows(estimator, X, *, reset, allow_nan=False):
