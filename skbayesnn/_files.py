@@ -12,6 +12,8 @@ except ModuleNotFoundError:  # Windows
 
 _UNFINISHED = ".unfinished"
 _LOCK = ".lock"
+# Owners that give the right back just while it is taken: more are not by chance.
+_ATTEMPTS = 1000
 
 
 class Lock:
@@ -36,8 +38,11 @@ class Lock:
     def __init__(self, path):
         self._path = path.with_name(path.name + _LOCK)
         self._file = None
-        while self._file is None:
+        for _ in range(_ATTEMPTS):
             self._file = self._take()
+            if self._file is not None:
+                return
+        raise BlockingIOError(f"{self._path} is taken again and again")
 
     def _take(self):
         """The descriptor of the lock; None if its last owner has just removed it."""

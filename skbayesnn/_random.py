@@ -42,8 +42,15 @@ class Stream(enum.IntEnum):
 
 
 def draw_seed(random_state):
-    """The seed of a fit, from the ``random_state`` of an estimator."""
-    return int(check_random_state(random_state).randint(_MAX_SEED))
+    """The seed of a fit, from the ``random_state`` of an estimator or a method."""
+    try:
+        source = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            "random_state must be an integer from 0 to 2**32 - 1, a RandomState "
+            f"instance or None; got {random_state!r}."
+        ) from error
+    return int(source.randint(_MAX_SEED))
 
 
 def generator(seed, stream, *numbers):

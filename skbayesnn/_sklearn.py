@@ -6,9 +6,10 @@ Nothing else in the package imports a private name, or asks for the release.
 import functools
 from contextlib import nullcontext
 
+import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils import _param_validation, _safe_indexing
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 
 __all__ = [
@@ -25,6 +26,18 @@ __all__ = [
 
 fit_context = _fit_context
 safe_indexing = _safe_indexing
+
+
+class Interval(_param_validation.Interval):
+    """As scikit-learn's, but True is no number, and numbers have any precision."""
+
+    def is_satisfied_by(self, val):
+        if isinstance(val, bool):
+            return False
+        # or a bound may be beyond the range of a number of few digits, with a warning
+        return super().is_satisfied_by(
+            float(val) if isinstance(val, np.floating) else val
+        )
 
 
 def one_blas_thread():

@@ -4,11 +4,11 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.utils import validation
-from sklearn.utils.validation import check_array
 
 __all__ = [
     "as_columns",
     "check_any_value",
+    "check_array",
     "check_count",
     "check_initialization",
     "check_lengths",
@@ -31,10 +31,20 @@ MIN_SPREAD = 1e-150
 
 
 def validate_data(estimator, X, *y, **options):
-    """As scikit-learn's, but masked values are refused: it takes what lies below."""
+    """As scikit-learn's, but masked values are refused: it takes what lies below.
+
+    The sum by which it looks for infinities warns of those of both signs.
+    """
     for array, name in zip((X, *y), ("X", "y"), strict=False):
         check_mask(array, name)
-    return validation.validate_data(estimator, X, *y, **options)
+    with np.errstate(invalid="ignore"):
+        return validation.validate_data(estimator, X, *y, **options)
+
+
+def check_array(array, **options):
+    """As scikit-learn's, without a warning before it refuses infinities."""
+    with np.errstate(invalid="ignore"):
+        return validation.check_array(array, **options)
 
 
 def check_mask(array, name):

@@ -21,6 +21,7 @@ def warn_caller(message, category):
     ``stacklevel`` is right for all of them.
     """
     level, frame = 1, sys._getframe()
+    # bound: the depth of the stack
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -4,11 +4,14 @@ from pathlib import Path
 import pytest
 from interrupts import interrupt
 from sklearn.preprocessing import StandardScaler
+from time_limits import limited
 
 from skbayesnn.sparse_bayes.learning import cycle
 
 # before anything imports matplotlib
 os.environ["MPLBACKEND"] = "Agg"
+
+pytest_runtest_setup = pytest_runtest_call = limited
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,13 @@
 """Data at the edges: what is refused or warned of, and never ignored silently."""
 
+import datetime
 import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
 
 from skbayesnn import (
@@ -24,7 +26,8 @@ V = RNG.random((40, 6)) < 0.4
 
 
 def perceptron(**options):
-    return SparseBayesMLPRegressor(3, tol=10.0, random_state=0, **options)
+    options = dict(tol=10.0, random_state=0) | options
+    return SparseBayesMLPRegressor(3, **options)
 
 
 def lagged(**options):
@@ -33,8 +36,8 @@ def lagged(**options):
     )
 
 
-def machine():
-    return ContrastiveDivergenceRBM(3, max_iter=1, random_state=0)
+def machine(**options):
+    return ContrastiveDivergenceRBM(3, max_iter=1, random_state=0, **options)
 
 
 # Scales
@@ -224,3 +227,105 @@ def test_a_start_that_is_far_off_overflows_quietly(focus):
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", DivergenceWarning)
         assert model.predict(X, y_init=[1e99])[0] == 1e99
+
+
+# What the fuzz of `test_fuzz.py` found
+
+
+@pytest.mark.parametrize("seed", [-1, "seed", 2**40, 1.5])
+def test_a_random_state_of_a_method_is_named(seed):
+    model = machine().fit(V)
+    for call in (
+        lambda: perceptron().fit(X, Y).sample_y(X, random_state=seed),
+        lambda: lagged().fit(X, Y).sample_y(X, random_state=seed),
+        lambda: model.gibbs(V, random_state=seed),
+        lambda: model.sample(random_state=seed),
+        lambda: model.impute(V, random_state=seed),
+        lambda: model.log_partition(random_state=seed),
+    ):
+        with pytest.raises(ValueError, match=f"random_state must .*got {seed!r}"):
+            call()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble])
+@pytest.mark.parametrize("name", ["reg_lambda", "noise_variance", "tol"])
+def test_parameters_of_any_precision(dtype, name):
+    """A number of few digits is below a bound that it could not hold."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        perceptron(**{name: dtype(0.5)}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model, name",
+    [(machine, "batch_size"), (perceptron, "n_restarts"), (lagged, "n_estimators")],
+)
+def test_true_is_no_number(model, name):
+    data = (V,) if model is machine else (X, Y)
+    with pytest.raises(ValueError, match=f"'{name}' parameter .* Got True"):
+        model(**{name: True}).fit(*data)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_infinities_of_both_signs_are_refused_without_a_warning(dtype):
+    bad = X.astype(dtype)
+    bad[3], bad[4] = np.inf, -np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fit in (
+            lambda: perceptron().fit(bad, Y),
+            lambda: perceptron().fit(X, bad),
+            lambda: lagged().fit(bad, Y),
+            lambda: lagged().fit(X, bad),
+            lambda: machine().fit(bad),
+            lambda: machine(init=(bad.T, np.zeros(2), np.zeros(30))).fit(V.T),
+            lambda: machine().fit(V).inverse_transform(bad),
+            lambda: metrics.residual_analysis(bad),
+        ):
+            with pytest.raises(ValueError, match="infinity"):
+                fit()
+
+
+def test_missing_values_among_objects_are_told_by_their_name():
+    y = Y.astype(object)
+    y[3] = np.nan
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        perceptron().fit(X, y)
+
+
+@pytest.mark.parametrize("value", [None, datetime.datetime(2020, 1, 1)])
+@pytest.mark.parametrize("binarize", [0.5, None])
+def test_objects_in_lists_are_no_states(value, binarize):
+    rows = V.astype(float).tolist()
+    rows[1][2] = value
+    with pytest.raises(
+        (ValueError, TypeError), match=r"X contains NaN|float\(\) argument"
+    ):
+        machine(binarize=binarize).fit(rows)
+
+
+def test_a_weight_that_diverges_by_its_radius_tells_so():
+    model = FrankWolfeRBM(2, radius=1e4, n_chains=4, random_state=0)
+    with pytest.raises(ValueError, match="Reduce .*radius"):
+        model.fit(np.random.default_rng(1).random((40, 3)) < 0.4)
+
+
+@pytest.mark.parametrize("threshold", [1e300, -1e300])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.uint8])
+def test_a_threshold_beyond_the_type_of_the_states(threshold, dtype):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for rows in (V.astype(dtype), sp.csr_array(V.astype(np.float32))):
+            model = machine(binarize=threshold)
+            if threshold < 0 and sp.issparse(rows):
+                # zeros, which a sparse matrix does not hold, would be ones
+                continue
+            model.fit(rows)
+            rates = 1 / (1 + np.exp(-model.base_intercept_))
+            assert ((rates > 0.5) == (threshold < 0)).all()
+
+
+def test_a_weight_decay_that_diverges_is_named():
+    model = machine(weight_decay=1e4, batch_size=1)
+    with pytest.raises(ValueError, match="weights diverged.* weight_decay"):
+        model.fit(V)

@@ -7,10 +7,10 @@ import numpy as np
 from scipy.signal import correlate
 from scipy.signal.windows import parzen
 from scipy.stats import chi2, norm
-from sklearn.utils import Bunch, check_array, check_scalar
+from sklearn.utils import Bunch, check_scalar
 
 from .. import _validation as checks
-from .._validation import session_starts
+from .._validation import check_array, session_starts
 
 # A signal whose standard deviation is below this fraction of its size is constant up
 # to rounding.

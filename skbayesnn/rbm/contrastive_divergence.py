@@ -5,6 +5,7 @@ from numbers import Integral, Real
 
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
+from .._saved_state import public
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from .._warnings import warn_caller
 from ..exceptions import MixingWarning
@@ -17,6 +18,7 @@ from .training.outcome import Seen, Training, model_attributes, store
 from .training.start import start_model, start_training
 
 
+@public
 @shared_parameters(TEXTS)
 class ContrastiveDivergenceRBM(BaseRBM):
     r"""Binary restricted Boltzmann machine trained by contrastive divergence.

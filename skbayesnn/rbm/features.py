@@ -2,10 +2,9 @@
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_mask
+from .._validation import check_array, check_mask
 from . import model as solver
 
 

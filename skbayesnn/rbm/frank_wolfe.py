@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import Stream, derived_seed
+from .._saved_state import public
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context, with_callbacks
 from .._warnings import warn_caller
 from ..exceptions import MixingWarning
@@ -35,6 +36,7 @@ from .training.outcome import Seen, Training, model_attributes, store
 from .training.start import independent_model, model_of_init, start_training
 
 
+@public
 @shared_parameters(TEXTS)
 class FrankWolfeRBM(BaseRBM):
     r"""Binary restricted Boltzmann machine that chooses its number of hidden units.

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
+from .._saved_state import saved_as
 from .kernels import units as kernels
 from .states import by_feature, draw, product
 from .visible import BINARY, BinaryUnits
@@ -25,6 +26,7 @@ _MANY_ROWS = 64
 _DRAWS_PER_STEP = 2
 
 
+@saved_as("RBM")
 class RBM(NamedTuple):
     """Parameters, float32 and C-contiguous, and the kind of the visible units."""
 
@@ -40,6 +42,7 @@ class RBM(NamedTuple):
     """what the visible units are"""
 
 
+@saved_as("Chains")
 class Chains(NamedTuple):
     """Markov chains over visible states.
 

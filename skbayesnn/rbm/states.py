@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._saved_state import saved_as
 from .kernels import units as kernels
 from .kernels.products import (
     PANEL,
@@ -22,6 +23,7 @@ from .kernels.softplus import sum_softplus_of_pairs
 from .threads import share_out
 
 
+@saved_as("ByFeature")
 class ByFeature(NamedTuple):
     """Weights by visible unit, (n_features, n_units), in panels of hidden units.
 

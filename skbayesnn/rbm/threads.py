@@ -104,6 +104,7 @@ class _Helper:
     def end(self):
         """Wait for the part; its error, or None."""
         given, interrupt = self._numbers[_GIVEN], None
+        # bound: the time of the part, which the helper computes whatever happens
         while True:
             try:
                 if await_number(self._numbers, _DONE, given, _TURNS):
@@ -116,6 +117,7 @@ class _Helper:
 
     def _run(self):
         numbers, done = self._numbers, 0
+        # bound: the time of the process, which ends with its other threads
         while True:
             if not announce_and_await(
                 numbers, _DONE, done, _GIVEN, _TURNS, _MORE_TURNS

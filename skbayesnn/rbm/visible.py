@@ -18,10 +18,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
+from .._saved_state import saved_as
 from . import states
 from .kernels import units as kernels
 
 
+@saved_as("BinaryUnits")
 class BinaryUnits(NamedTuple):
     """Units that are 0 or 1, as uint8; a clamp or data may hold probabilities.
 

@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._saved_state import saved_as
 from .network import Network
 from .scaling import Scaling
 
 
+@saved_as("FittedNetwork")
 class FittedNetwork(NamedTuple):
     """Everything that a prediction needs.
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _validation as checks
 from .._random import draw_seed
-from .._saved_state import SavedStateMixin
+from .._saved_state import SavedStateMixin, saved_as
 from .._sklearn import on_one_blas_thread
 from .._warnings import warn_caller
 from ..exceptions import DivergenceWarning, ExtrapolationWarning
@@ -29,6 +29,7 @@ from .records.layout import Record, outputs_before, typical_step
 from .scaling import DIVERGENCE_LIMIT
 
 
+@saved_as("LaggedModel")
 class LaggedModel(NamedTuple):
     """A fitted lagged model.
 

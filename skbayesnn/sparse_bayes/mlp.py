@@ -9,7 +9,7 @@ from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
-from .._saved_state import SavedStateMixin
+from .._saved_state import SavedStateMixin, public
 from .._sklearn import fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import network_attributes, set_attributes
@@ -20,6 +20,7 @@ from .prediction import posterior
 from .regressor_texts import TEXTS
 
 
+@public
 @shared_parameters(TEXTS)
 class SparseBayesMLPRegressor(
     SavedStateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
@@ -185,6 +186,9 @@ class SparseBayesMLPRegressor(
             For parameters outside their range, and for data that are not finite, too
             few, or too large to be squared.
         """
+        if y is not None:
+            # numbers first: scikit-learn names no y that holds NaN among objects
+            y = checks.check_outputs(y, allow_nan=False)
         X, y = checks.validate_data(
             self,
             X,
@@ -192,11 +196,8 @@ class SparseBayesMLPRegressor(
             dtype=np.float64,
             order="C",
             multi_output=True,
-            y_numeric=True,
             ensure_min_samples=2,
         )
-        # after the conversion to numbers, which makes a NaN of None and of "nan"
-        y = checks.check_outputs(y, allow_nan=False)
         checks.check_magnitude(X, "X")
         checks.check_magnitude(y, "y")
         Y = y.reshape(len(y), -1)

@@ -8,6 +8,7 @@ from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
+from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import copy_input_attributes, network_attributes, set_attributes
 from .lagged import (
@@ -47,6 +48,7 @@ AUTOMATIC = ("input_lags", "output_lags")
 WORTH_A_WORD = 0.05
 
 
+@public
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressor(
     LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator

@@ -10,6 +10,7 @@ from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
 from .._parallel import in_order
 from .._random import draw_seed
+from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import set_attributes
@@ -42,6 +43,7 @@ MEMBER_ROWS = 20_000
 SEARCH_TIME = 0.6
 
 
+@public
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressorCV(
     LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator

@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._saved_state import saved_as
 from .kernels.activations import ACTIVATIONS, activate
 from .kernels.layers import Layers
 
 
+@saved_as("Network")
 class Network(NamedTuple):
     """What is left of a network, in the layout of the compiled passes.
 
@@ -132,6 +134,7 @@ def prune(network, drop):
     kept = split_layers(keep, network.sizes, network.skip)
     n_layers = len(network.sizes) - 1
     alive = [np.ones(size, dtype=bool) for size in network.sizes]
+    # bound: each turn but the last removes a unit
     while _remove_dead_units(
         values[:n_layers], kept[:n_layers], alive, network.activation
     ):

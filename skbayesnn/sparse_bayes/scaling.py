@@ -4,11 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._saved_state import saved_as
+
 # A scaled output that is this many standard deviations of the training record away
 # from its mean has left every range the model could know.
 DIVERGENCE_LIMIT = 100.0
 
 
+@saved_as("Scaling")
 class Scaling(NamedTuple):
     """Offsets and scales of regressors and outputs.
 

@@ -233,6 +233,7 @@ class Search:
         lags = [lag for lag in lags if self.limits.linear(lag)] or lags[:1]
         self.try_all(map(arx, lags), self.order)
         best = self.table.ranked(map(arx, lags), self.order)
+        # bound: lags grow up to the longest
         while self.extend_lags and best and best[0].lag == max(lags):
             longer = self.longer(max(lags))
             if longer is None or not self.limits.linear(longer):
@@ -285,6 +286,7 @@ class Search:
                 for strength in self.strengths[: None if kind == self.kinds[0] else 1]
             ]
         )
+        # bound: all candidates differ, and both grids have ends
         while best:
             new = self.neighbours(best[0], tried)
             if not new:

@@ -218,6 +218,7 @@ def _add_rows(index, start, values, out, begin, end, left):
     full_width()
     width = values.shape[2]
     first = begin
+    # bound: the number of columns
     while first < end:
         p = first // width
         last = min(first + _ADDED_WIDTH, end, (p + 1) * width)
@@ -254,6 +255,7 @@ def _add_tables(codes, values, out, begin, end, left, four, tables, totals):
     for above in range(0, n_rows, _HEIGHT):
         below = min(above + _HEIGHT, n_rows)
         first = begin
+        # bound: the number of columns
         while first < end:
             p = first // width
             last = min(first + PANEL, end, (p + 1) * width)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._saved_state import saved_as
 from .. import model as solver
 from ..kernels import units as kernels
 from ..model import (
@@ -74,6 +75,7 @@ class Settings(NamedTuple):
     """limit of the change of the log probability by a step, nats; None for none"""
 
 
+@saved_as("State of contrastive divergence")
 class State(NamedTuple):
     """A model in training; ``step`` and ``settle`` update its arrays in place."""
 

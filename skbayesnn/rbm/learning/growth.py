@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._random import Stream, derived_seed, generator
+from ..._saved_state import saved_as
 from .. import model as solver
 from ..states import product, sum_states
 from . import contrastive
@@ -52,6 +53,7 @@ class Settings(NamedTuple):
     tol: float
 
 
+@saved_as("State of growth")
 class State(NamedTuple):
     """A growing model. No function here writes to its arrays: they are replaced."""
 

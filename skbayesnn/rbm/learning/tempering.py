@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._random import Stream, generator
+from ..._saved_state import saved_as
 from ..kernels.units import softplus_sum
 from ..states import draw, product
 
@@ -29,6 +30,7 @@ _LEAST_REFUSED = 0.02
 _BURN_IN = 100
 
 
+@saved_as("Replicas")
 class Replicas(NamedTuple):
     """Chains at several temperatures."""
 

@@ -34,6 +34,7 @@ def run_adapted(rbm, base, n_chains, seed, n_jobs=None):
     """
     n_steps, betas = _SECOND, np.linspace(0.0, 1.0, _FIRST + 1)
     pair = _run(rbm, base, betas, n_chains, seed, n_jobs)
+    # bound: the number of temperatures at least doubles up to the last
     while True:
         betas = respace(pair.betas, pair.lengths, n_steps)
         pair = _run(rbm, base, betas, n_chains, seed, n_jobs)

@@ -20,6 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ..._random import Stream, derived_seed, generator
+from ..._saved_state import saved_as
 from ..kernels import units as kernels
 from ..model import RBM, Chains, Clamp, gibbs, is_standard
 from ..states import ByFeature, by_feature, product
@@ -63,6 +64,7 @@ class Run(NamedTuple):
     """of the next random numbers"""
 
 
+@saved_as("Pair")
 class Pair(NamedTuple):
     """Log weights (n_chains,) of runs in both directions along the same path.
 

@@ -179,6 +179,8 @@ def train(settings, job, start, stage, task):
     adapting, history, n_iter = progress[:3]
     began, done = time.perf_counter() - progress.seconds, progress.done
     stopped = False
+    # bound: max_updates. From the best point training goes back to, at least one update
+    # leads to a better one, and few returns in vain end it
     while not done:
         round_task = job.callbacks.begin(task.subcontext("round"))
         try:
@@ -309,6 +311,7 @@ def batches_from(job, batch_size, n_before):
     n_rows = len(job.train)
     n_batches = -(-n_rows // batch_size)
     epoch, first = divmod(n_before, n_batches)
+    # bound: what the caller takes
     while True:
         order = generator(job.seed, Stream.EPOCH_ORDER, epoch).permutation(n_rows)
         yield from np.array_split(order, n_batches)[first:]

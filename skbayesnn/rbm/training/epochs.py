@@ -88,6 +88,7 @@ def train(settings, job, start, stage="epochs"):
     training = Training(state, progress.history, progress.n_iter)
     done = progress.done
     fit_task = job.callbacks.begin_fit(0 if done else n_last - training.n_iter)
+    # bound: max_iter
     while not done:
         task = job.callbacks.begin(fit_task.subcontext("epoch"))
         rate = partial(_rate, settings, training.n_iter - start.n_iter)

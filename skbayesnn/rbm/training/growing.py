@@ -98,6 +98,7 @@ def grow(settings, job, start, fit_task):
     )
     job.callbacks.begin(growth_task)
     task = None
+    # bound: ten steps per unit, see _is_done
     while not done:
         # a task ends when the model is larger than ever, after however many steps
         task = task or job.callbacks.begin(growth_task.subcontext("unit"))

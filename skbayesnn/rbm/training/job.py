@@ -141,5 +141,6 @@ def computing(n_jobs, learning_rate, limit_blas=True):
         raise ValueError(
             f"The weights diverged (largest magnitude {error.args[0]:.3g}, expected at "
             f"most {contrastive.MAX_WEIGHT:.0f}). Reduce "
-            f"learning_rate={learning_rate}, momentum or the scale of init."
+            f"learning_rate={learning_rate}, momentum, weight_decay, the scale of init "
+            "or, if units are added, radius."
         ) from error

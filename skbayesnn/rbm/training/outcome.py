@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._saved_state import saved_as
 from ..learning import contrastive, growth
 
 
@@ -21,6 +22,7 @@ class Training(NamedTuple):
     """whether a callback ended it"""
 
 
+@saved_as("Seen")
 class Seen(NamedTuple):
     """What an estimator keeps of its training data."""
 

@@ -93,13 +93,18 @@ def _above(rows, threshold):
         return rows
     if rows.dtype.kind in "iu":
         return rows > math.floor(threshold)
-    return rows > threshold
+    # a threshold beyond the range of the rows is an infinity among them
+    with np.errstate(over="ignore"):
+        return rows > threshold
 
 
 def check_rows(estimator, X, *, reset, allow_nan=False):
     """Validate ``X``, of any dtype and dense or CSR, and wrap it as `Rows`."""
     if sp.issparse(X):
         X = check_sparse(X)
+    elif isinstance(X, list | tuple):
+        # scikit-learn converts objects of arrays to numbers, but not those of lists
+        X = np.asarray(X)
     X = validate_data(
         estimator,
         X,

@@ -122,6 +122,7 @@ def race(settings, search, job, task):
     run = partial(_run, settings, job, task)
     best, size, n_in_vain = Runner(None, random, 0, {}), min(_FIRST, limit), 0
     runners = []
+    # bound: sizes double up to the limit
     while True:
         new = run(best, random, size, f"{size} units")
         runners.append(new)

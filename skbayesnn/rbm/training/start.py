@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_array
 
 from ..._random import Stream, derived_seed, generator
+from ..._validation import check_array
 from .. import model as solver
 from ..learning import contrastive
 

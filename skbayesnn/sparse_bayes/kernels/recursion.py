@@ -181,6 +181,7 @@ def run_path(layers, run, path):
 def _add_past(s, gain, past, S, start, stop):
     """``s += sum_f gain[f] S[past[f]]`` over some columns, four past rows at once."""
     f = 0
+    # bound: the length of the gain
     while f + 4 <= len(gain):
         g0, g1, g2, g3 = gain[f], gain[f + 1], gain[f + 2], gain[f + 3]
         p0, p1 = S[past[f], start:stop], S[past[f + 1], start:stop]
@@ -188,6 +189,7 @@ def _add_past(s, gain, past, S, start, stop):
         for p in range(len(s)):
             s[p] += (g0 * p0[p] + g1 * p1[p]) + (g2 * p2[p] + g3 * p3[p])
         f += 4
+    # bound: fewer than four turns
     while f < len(gain):
         g0, p0 = gain[f], S[past[f], start:stop]
         for p in range(len(s)):

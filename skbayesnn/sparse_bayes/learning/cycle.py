@@ -414,6 +414,7 @@ def _prune(settings, state):
     small |= np.abs(network.theta) < settings.kappa_weight
     drop = np.flatnonzero(weights & small & (strengths(settings, network) > 0.0))
     drop = drop[np.argsort(np.abs(network.theta[drop]), kind="stable")]
+    # bound: their number is halved
     while len(drop):
         if _rise(state, drop) <= MAX_RISE * state.data.n_observations:
             return _without(settings, state, drop)

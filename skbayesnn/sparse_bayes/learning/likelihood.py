@@ -24,6 +24,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
+from ..._saved_state import saved_as
+
 INITIAL_NOISE = 0.1
 MIN_NOISE = 1e-10
 # Of a given noise variance, in scaled units: between these, quotients are numbers.
@@ -36,6 +38,7 @@ INITIAL_FREEDOM = 10.0
 FREEDOM_BOUNDS = (2.5, 200.0)
 
 
+@saved_as("Gaussian")
 class Gaussian(NamedTuple):
     """Independent Gaussian errors.
 
@@ -119,6 +122,7 @@ class Gaussian(NamedTuple):
         return np.inf
 
 
+@saved_as("StudentT")
 class StudentT(NamedTuple):
     """Independent errors with heavy tails: Student's t distribution.
 

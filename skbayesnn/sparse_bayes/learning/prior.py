@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._saved_state import saved_as
 from ..network import blocks, join_layers
 
 # Biases are neither penalised towards zero nor pruned in the paper: this prior is flat
@@ -42,6 +43,7 @@ MIN_VARIANCE = 1e-20
 MAX_VARIANCE = 1.0
 
 
+@saved_as("Prior")
 class Prior(NamedTuple):
     """Group variances.
 

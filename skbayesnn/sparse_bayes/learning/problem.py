@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import _validation as checks
+from ..._saved_state import saved_as
 from ..._warnings import warn_caller
 from ..kernels.activations import ACTIVATIONS
 from ..network import Network, count_parameters
@@ -55,6 +56,7 @@ class Options(NamedTuple):
     verbose: int
 
 
+@saved_as("Start")
 class Start(NamedTuple):
     """Where a warm start begins: what it keeps of the previous fit."""
 

@@ -4,12 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._saved_state import saved_as
 from ..fitted import FittedNetwork
 from . import cycle as sparse_bayes
 from .curvature import Diagonal, diagonal_of, posterior_covariance
 from .problem import FULL_CURVATURE_LIMIT, Start
 
 
+@saved_as("Learned")
 class Learned(NamedTuple):
     """One network, learned.
 

@@ -100,9 +100,7 @@ def _levenberg_marquardt(problem, fit, rng):
     """Damped Gauss-Newton steps, the damping adapted to the success of the last one."""
     data, precision, noise = problem.data, problem.precision, problem.noise
     objective = penalized_error(problem, fit)
-    n_iter = 0
-    while n_iter < problem.max_iter:
-        n_iter += 1
+    for n_iter in range(1, problem.max_iter + 1):
         network, linearization, damping, _ = fit
         weights = network.theta[network.keep]
         gradient = linearization.gradient / noise + precision * weights

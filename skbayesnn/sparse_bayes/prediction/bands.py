@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._saved_state import saved_as
+
 # Share of the rows that a band is meant to hold where its factor is learned, and the
 # number of standard deviations that such a band reaches to both sides.
 _LEVEL, _DEVIATIONS = 0.95, 1.959964
@@ -19,6 +21,7 @@ _LEVEL, _DEVIATIONS = 0.95, 1.959964
 TOLERANCE = 0.1
 
 
+@saved_as("Bands")
 class Bands(NamedTuple):
     """What a model knows of its bands.
 

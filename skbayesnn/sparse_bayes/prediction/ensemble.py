@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._saved_state import saved_as
 from ..fitted import FittedNetwork
 from ..records.lags import Lags
 from . import draws as drawing
@@ -18,6 +19,7 @@ from .forecast import Forecast, copy_initial_rows
 ROUNDING = 1e-9
 
 
+@saved_as("LaggedNetwork")
 class LaggedNetwork(NamedTuple):
     """A fitted network, and which past values are its inputs."""
 
@@ -25,6 +27,7 @@ class LaggedNetwork(NamedTuple):
     lags: Lags
 
 
+@saved_as("Ensemble")
 class Ensemble(NamedTuple):
     """Networks with the same signals, whose lags may differ.
 

@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._saved_state import saved_as
+
 # Farther back no lag reaches: lists of lags are made before data are looked at.
 MAX_LAG = 100_000
 
 
+@saved_as("Lags")
 class Lags(NamedTuple):
     """One regressor a position.
 
