@@ -7,7 +7,6 @@ import functools
 from contextlib import nullcontext
 
 from sklearn.base import _fit_context
-from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 
@@ -15,16 +14,18 @@ __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
+    "OUTPUT_CONFIG",
     "StrOptions",
     "fit_context",
     "on_one_blas_thread",
     "one_blas_thread",
-    "safe_indexing",
     "with_callbacks",
 ]
 
 fit_context = _fit_context
-safe_indexing = _safe_indexing
+# Attribute in which an estimator keeps the form of its output, and which ``clone``
+# copies.
+OUTPUT_CONFIG = "_sklearn_output_config"
 
 
 def one_blas_thread():

@@ -5,6 +5,7 @@ __all__ = [
     "ExtrapolationWarning",
     "InconsistentVersionWarning",
     "MixingWarning",
+    "SamplingWarning",
 ]
 
 
@@ -42,4 +43,16 @@ class MixingWarning(UserWarning):
     See Also
     --------
     ContrastiveDivergenceRBM.score : Compares the estimates of both directions.
+    """
+
+
+class SamplingWarning(UserWarning):
+    """Warn that the rows of a record are not in order, or not equally spaced in time.
+
+    Lags count rows: across a hole, or between rows that were shuffled, they reach to
+    another time than they do elsewhere.
+
+    See Also
+    --------
+    SparseBayesNARXRegressor.fit : Says what is done with times.
     """
