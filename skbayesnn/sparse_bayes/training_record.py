@@ -49,7 +49,7 @@ def check_training_record(estimator, X, y, sessions):
     Y = checks.own(y.reshape(len(y), -1))
     for name in OF_INPUTS:
         estimator.__dict__.pop(name, None)
-    if X is None or np.shape(X)[1:] == (0,) and axis is not None:
+    if X is None or (axis is not None and np.shape(X)[1:] == (0,)):
         U = np.empty((len(Y), 0))
         estimator.n_features_in_ = 0
     else:
