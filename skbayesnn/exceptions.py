@@ -4,6 +4,7 @@ __all__ = [
     "DivergenceWarning",
     "ExtrapolationWarning",
     "InconsistentVersionWarning",
+    "MissingInputWarning",
     "MixingWarning",
     "SamplingWarning",
 ]
@@ -31,6 +32,15 @@ class InconsistentVersionWarning(UserWarning):
     """Warn that a saved estimator was written by another version of this package.
 
     As scikit-learn's warning of the same name does for its estimators.
+    """
+
+
+class MissingInputWarning(UserWarning):
+    """Warn that a free run ends, because an input that it needs is missing.
+
+    See Also
+    --------
+    SparseBayesNARXRegressor.predict : Its ``fill_inputs`` holds or interpolates.
     """
 
 

@@ -11,7 +11,7 @@ from .. import _validation as checks
 from .._frames import check_names, column_names
 from .._time_axis import TimeAxis, split_record, split_sessions
 from .._validation import as_columns
-from ..exceptions import DivergenceWarning
+from ..exceptions import DivergenceWarning, MissingInputWarning
 from ._estimators import final_model, output_names
 
 
@@ -91,6 +91,7 @@ def predicted_record(
     with warnings.catch_warnings():
         # the figure marks the rows without a prediction
         warnings.simplefilter("ignore", DivergenceWarning)
+        warnings.simplefilter("ignore", MissingInputWarning)
         if return_std:
             y_pred, y_std = estimator.predict(X, **arguments, return_std=True)
             y_std = np.reshape(y_std, y_true.shape)

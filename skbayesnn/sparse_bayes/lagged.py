@@ -13,7 +13,11 @@ from .._random import draw_seed
 from .._saved_state import SavedStateMixin
 from .._sklearn import on_one_blas_thread
 from .._warnings import warn_caller
-from ..exceptions import DivergenceWarning, ExtrapolationWarning
+from ..exceptions import (
+    DivergenceWarning,
+    ExtrapolationWarning,
+    MissingInputWarning,
+)
 from .prediction import ensemble as ensembles
 from .prediction.bands import Bands, bands_of, excess, widen
 from .prediction.ensemble import Ensemble, LaggedNetwork
@@ -24,7 +28,7 @@ from .prediction.streaming import (
     state_after,
     state_shapes,
 )
-from .queries import make_query, query_after_state, rows_before
+from .queries import fill_after_state, make_query, query_after_state, rows_before
 from .records.lags import complete_rows
 from .records.layout import typical_step
 from .returned_frames import ReturnedFramesMixin
@@ -91,6 +95,7 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
         return_std=False,
         state=None,
         return_state=False,
+        fill_inputs=None,
     ):
         """Predict a record ahead, or simulate it in free run.
 
@@ -132,6 +137,10 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
         return_state : bool, default=False
             Return the state after the last row of a free run as well. It does not hold
             what standard deviations need, so it excludes ``return_std``.
+        fill_inputs : {"hold", "interpolate"}, default=None
+            What takes the place of a missing input: the last value before it, or a
+            straight line between the values around it, which looks into the future.
+            None leaves it missing.
 
         Returns
         -------
@@ -140,11 +149,11 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
             ``y``, the first ``max_lag_`` rows of each session cannot be predicted and
             are returned as measured (standard deviation 0); the next rows are predicted
             from the first complete window, so over fewer than ``horizon`` steps where
-            that is nearer. A row whose
-            window holds a missing value is NaN; in free run every row after a missing
-            input is. From the row on in which a free run
-            diverges (more than 100 standard deviations of the training record off, or
-            not finite), it is NaN. With ``output="difference"`` that is asked of its
+            that is nearer. A row whose window holds a missing value is NaN; in free run
+            every row after a missing input is, unless ``fill_inputs`` says what takes
+            its place. From the row on in which a free run diverges (more than 100
+            standard deviations of the training record off, or not finite), it is NaN.
+            With ``output="difference"`` that is asked of its
             steps.
         y_std : ndarray shaped like y_pred
             Only if ``return_std=True``.
@@ -166,6 +175,8 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
         ExtrapolationWarning
             If an input is outside the range of the training record, by more than a
             tenth of this range.
+        MissingInputWarning
+            If a free run ends because an input is missing, with its row.
         SamplingWarning
             For holes in time, a sampling time other than ``sampling_time_``, and an
             index of pandas that does not count up.
@@ -176,9 +187,12 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
         if with_state:
             _check_state_arguments(y, horizon, sessions, return_std)
         if state is None:
-            query = make_query(self, X, y, horizon, y_init, X_init, sessions)
+            query = make_query(
+                self, X, y, horizon, y_init, X_init, sessions, fill_inputs
+            )
         else:
             query = query_after_state(self, X, y, y_init, X_init)
+            query = fill_after_state(query, state, fill_inputs)
         if with_state:
             forecast, state = _run_on(model.ensemble, query, state)
         else:
@@ -193,6 +207,8 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
                 "training record) and are NaN.",
                 DivergenceWarning,
             )
+        elif _steps(y, horizon) == np.inf:
+            _warn_of_missing_inputs(self, query, forecast.mean)
         _warn_of_extrapolation(self, query)
         names = output_names(self, model.ensemble.n_outputs)
         mean = _shape_like_y(model, query, forecast.mean)
@@ -247,6 +263,7 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
         sessions=None,
         n_samples=100,
         random_state=0,
+        fill_inputs=None,
     ):
         """Draw new records from the posterior predictive distribution.
 
@@ -278,6 +295,8 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
             ``estimator_weights_``, in random order.
         random_state : int, RandomState instance or None, default=0
             Source of the draws.
+        fill_inputs : {"hold", "interpolate"}, default=None
+            What takes the place of a missing input, as in ``predict``.
 
         Returns
         -------
@@ -313,7 +332,7 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
             raise ValueError(
                 f"n_samples must be a positive integer; got {n_samples!r}."
             )
-        query = make_query(self, X, y, horizon, y_init, X_init, sessions)
+        query = make_query(self, X, y, horizon, y_init, X_init, sessions, fill_inputs)
         runs = query.record, query.n_known, _steps(y, horizon)
         drawn, n_diverged = ensembles.draws(
             self._lagged.ensemble, *runs, n_samples, draw_seed(random_state)
@@ -331,11 +350,22 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
                 "training record) and are NaN from there on.",
                 DivergenceWarning,
             )
+        elif runs[-1] == np.inf:
+            _warn_of_missing_inputs(self, query, drawn.mean(axis=2))
         _warn_of_extrapolation(self, query)
         return _shape_like_y(self._lagged, query, drawn)
 
     @on_one_blas_thread
-    def score(self, X, y, sample_weight=None, *, sessions=None, horizon="auto"):
+    def score(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        sessions=None,
+        horizon="auto",
+        fill_inputs=None,
+    ):
         r"""Coefficient of determination beyond the initialisation.
 
         Parameters
@@ -354,6 +384,8 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
             Steps ahead; None scores the free run from the first ``max_lag_`` measured
             outputs. "auto" scores what the model was fitted for: one step, or the
             free run with ``focus="simulation"``.
+        fill_inputs : {"hold", "interpolate"}, default=None
+            What takes the place of a missing input, as in ``predict``.
 
         Returns
         -------
@@ -365,7 +397,7 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
             horizon = None if self.focus == "simulation" else 1
         check_is_fitted(self)
         ensemble = self._lagged.ensemble
-        query = make_query(self, X, y, horizon, None, None, sessions)
+        query = make_query(self, X, y, horizon, None, None, sessions, fill_inputs)
         steps = _steps(y, horizon)
         forecast = ensembles.forecast(
             ensemble, query.record, query.n_known, steps, False
@@ -419,6 +451,23 @@ def _warn_of_extrapolation(estimator, query):
         f"{np.nanmin(values):.4g} to {np.nanmax(values):.4g}. The model extrapolates "
         "there, and is fitted to nothing that says how well.",
         ExtrapolationWarning,
+    )
+
+
+def _warn_of_missing_inputs(estimator, query, mean):
+    """Warn of the first input for lack of which a free run ends."""
+    lost = _rows_of_user(query, np.isnan(mean).any(axis=1))
+    missing = _rows_of_user(query, np.isnan(query.record.U))
+    if not (lost.any() and missing.any()):
+        return
+    row = int(missing.any(axis=1).argmax())
+    name = input_names(estimator)[int(missing[row].argmax())]
+    warn_caller(
+        f"Input {name} is missing in row {row}, and {missing.any(axis=1).sum()} rows "
+        f"lack an input: a free run cannot go on, {lost.sum()} rows are NaN, the first "
+        f"of them row {lost.argmax()}. Pass fill_inputs='hold' or 'interpolate', or "
+        "measured outputs and a horizon.",
+        MissingInputWarning,
     )
 
 

@@ -9,6 +9,7 @@ from .. import _validation as checks
 from .._frames import check_names
 from .._time_axis import check_time, split_record, split_sessions, split_time
 from .records.layout import Record, outputs_before
+from .records.missing_inputs import check_way, fill_missing
 
 
 class Query(NamedTuple):
@@ -71,15 +72,38 @@ def _check_outputs(estimator, y, name):
     return checks.own(Y)
 
 
-def make_query(estimator, X, y, horizon, y_init, X_init, sessions):
+def make_query(estimator, X, y, horizon, y_init, X_init, sessions, fill_inputs=None):
     """The record that the arguments of `predict` describe."""
     _check_arguments(y, horizon, y_init, X_init)
+    check_way(fill_inputs)
     if y is not None:
-        return _query_measured(estimator, X, y, sessions)
+        query = _query_measured(estimator, X, y, sessions)
+    else:
+        query = _query_alone(
+            estimator,
+            X,
+            y_init,
+            X_init,
+            sessions,
+            fill_inputs if X_init is None else None,
+        )
+    return with_filled_inputs(query, fill_inputs)
+
+
+def with_filled_inputs(query, way):
+    """The query without missing inputs, by a way of `missing_inputs`; None for none."""
+    record = query.record
+    U = fill_missing(record.U, record.starts, way)
+    return query._replace(record=record._replace(U=U))
+
+
+def _query_alone(estimator, X, y_init, X_init, sessions, fill_inputs):
+    """A record of which no outputs are measured but the first ones."""
     _check_free_run_inputs(X)
     X, axis = split_time(X, "X")
     U = _check_inputs(estimator, X)
     starts = _sessions_in_time(estimator, sessions, axis, len(U))
+    U = fill_missing(U, starts, fill_inputs)
     return _query_free_run(estimator, U, starts, y_init, X_init)
 
 
@@ -198,6 +222,18 @@ def query_after_state(estimator, X, y, y_init, X_init):
     model = estimator._lagged
     Y = np.empty((len(U), model.ensemble.n_outputs))
     return Query(_make_record(model, U, Y, np.array([0, len(U)])), 0)
+
+
+def fill_after_state(query, state, way):
+    """The query behind a state, whose inputs may be the last ones before a gap."""
+    check_way(way)
+    record, before = query.record, np.asarray(state.inputs, dtype=np.float64)
+    if way is None or before.ndim != 2 or before.shape[1:] != record.U.shape[1:]:
+        # a state of another model is refused later
+        return query
+    U = np.concatenate([before, record.U])
+    U = fill_missing(U, np.array([0, len(U)]), way)[len(before) :]
+    return query._replace(record=record._replace(U=U))
 
 
 def rows_before(estimator, X_init, y_init):
