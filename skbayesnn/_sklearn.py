@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import _param_validation, _safe_indexing
+from sklearn.utils import _param_validation
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 
@@ -16,16 +16,18 @@ __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
+    "OUTPUT_CONFIG",
     "StrOptions",
     "fit_context",
     "on_one_blas_thread",
     "one_blas_thread",
-    "safe_indexing",
     "with_callbacks",
 ]
 
 fit_context = _fit_context
-safe_indexing = _safe_indexing
+# Attribute in which an estimator keeps the form of its output, and which ``clone``
+# copies.
+OUTPUT_CONFIG = "_sklearn_output_config"
 
 
 class Interval(_param_validation.Interval):

@@ -4,7 +4,9 @@ __all__ = [
     "DivergenceWarning",
     "ExtrapolationWarning",
     "InconsistentVersionWarning",
+    "MissingInputWarning",
     "MixingWarning",
+    "SamplingWarning",
 ]
 
 
@@ -33,6 +35,15 @@ class InconsistentVersionWarning(UserWarning):
     """
 
 
+class MissingInputWarning(UserWarning):
+    """Warn that a free run ends, because an input that it needs is missing.
+
+    See Also
+    --------
+    SparseBayesNARXRegressor.predict : Its ``fill_inputs`` holds or interpolates.
+    """
+
+
 class MixingWarning(UserWarning):
     """Warn that Markov chains of an RBM do not move between the modes of the model.
 
@@ -42,4 +53,16 @@ class MixingWarning(UserWarning):
     See Also
     --------
     ContrastiveDivergenceRBM.score : Compares the estimates of both directions.
+    """
+
+
+class SamplingWarning(UserWarning):
+    """Warn that the rows of a record are not in order, or not equally spaced in time.
+
+    Lags count rows: across a hole, or between rows that were shuffled, they reach to
+    another time than they do elsewhere.
+
+    See Also
+    --------
+    SparseBayesNARXRegressor.fit : Says what is done with times.
     """

@@ -1,6 +1,7 @@
 """Plots of fitted models and of their predictions, with matplotlib."""
 
 from ._convergence import ConvergenceDisplay
+from ._figure import figure_style
 from ._image_grids import ComponentsDisplay, SamplesDisplay
 from ._lag_relevance import LagRelevanceDisplay
 from ._rbm_growth import GrowthDisplay
@@ -17,4 +18,5 @@ __all__ = [
     "SamplesDisplay",
     "SimulationDisplay",
     "SparsityDisplay",
+    "figure_style",
 ]

@@ -1,11 +1,22 @@
 """The course of a fit: of a network cycle by cycle, or of an RBM."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 
-from ._estimators import members
-from ._figure import BLUE, CYCLE, check_matplotlib, make_panels, tidy
+from ._estimators import members, output_names
+from ._figure import (
+    BLUE,
+    CYCLE,
+    LABEL,
+    MUTED,
+    SMALL,
+    check_matplotlib,
+    make_panels,
+    tidy,
+    use_log_scale,
+)
 from ._likelihood_curves import (
     LIKELIHOODS,
     draw_likelihoods,
@@ -67,6 +78,12 @@ class ConvergenceDisplay:
         RBM, NaN at entries at which they were not estimated.
     x_label : str, default="cycle"
         Label of the horizontal axis.
+    output_names : list of str, default=None
+        Names of the outputs; None means y, or y0, y1, ...
+    horizons : list of ndarray of shape (n_entries,), default=None
+        For each network the rows of a free run in each cycle, infinite for whole
+        records, NaN for errors one step ahead. Where they change, a stage begins: what
+        is squared is another thing, and no line connects it with the one before.
 
     Attributes
     ----------
@@ -91,10 +108,12 @@ class ConvergenceDisplay:
     True
     """
 
-    def __init__(self, x, curves, x_label="cycle"):
+    def __init__(self, x, curves, x_label="cycle", output_names=None, horizons=None):
         self.x = x
         self.curves = curves
         self.x_label = x_label
+        self.output_names = output_names
+        self.horizons = horizons
 
     @classmethod
     @document
@@ -140,7 +159,13 @@ class ConvergenceDisplay:
     def _of_networks(cls, networks):
         histories = [_history(network) for network in networks]
         curves = {name: [one[name] for one in histories] for name in OF_NETWORKS}
-        return cls([_count(len(one["objective"])) for one in histories], curves)
+        x = [_count(len(one["objective"])) for one in histories]
+        n_outputs = np.reshape(curves["rmse"][0], (len(x[0]), -1)).shape[1]
+        names = output_names(networks[0], n_outputs)
+        horizons = None
+        if all("horizon" in one for one in histories):
+            horizons = [np.asarray(one["horizon"], float) for one in histories]
+        return cls(x, curves, output_names=names, horizons=horizons)
 
     @document
     def plot(self, ax=None):
@@ -169,8 +194,10 @@ class ConvergenceDisplay:
         for axes, panel in zip(self.axes_[:, 0], shown, strict=True):
             names = [name for name in panel.names if name in self.curves]
             for k, x in enumerate(self.x):
-                self._draw(axes, x, {name: self.curves[name][k] for name in names})
+                curves = {name: self.curves[name][k] for name in names}
+                self._draw(axes, x, curves, k)
             axes.set_ylabel(panel.label)
+            self._mark_stages(axes, first=axes is self.ax_)
             if "rmse" in names:
                 self._finish_errors(axes)
             elif "n_active_weights" in names:
@@ -180,8 +207,8 @@ class ConvergenceDisplay:
         tidy(self.axes_)
         return self
 
-    def _draw(self, axes, x, curves):
-        """Draw the curves of one network in one panel."""
+    def _draw(self, axes, x, curves, number):
+        """Draw the curves of the network of this number in one panel."""
         if LIKELIHOODS.keys() & curves.keys():
             draw_likelihoods(axes, x, curves)
             axes.legend(fontsize=9, frameon=False)
@@ -195,19 +222,49 @@ class ConvergenceDisplay:
             if name == "n_active_weights":
                 axes.step(x, values, where="mid", color=BLUE, **style)
                 continue
+            gaps = np.flatnonzero(self._begins_stage(number))
             for k, column in enumerate(values.reshape(len(x), -1).T):
-                axes.plot(x, column, color=CYCLE[k % len(CYCLE)], **style)
+                line = np.insert(x, gaps, np.nan), np.insert(column, gaps, np.nan)
+                axes.plot(*line, color=CYCLE[k % len(CYCLE)], **style)
+
+    def _begins_stage(self, number):
+        """(n_entries,) bool, cycles of a network in which another stage begins."""
+        if self.horizons is None:
+            return np.zeros(len(self.x[number]), dtype=bool)
+        # steps ahead, of which a single one is told by NaN
+        horizons = np.nan_to_num(self.horizons[number], nan=0.0, posinf=np.inf)
+        return np.append(False, horizons[1:] != horizons[:-1])
+
+    def _mark_stages(self, axes, first):
+        """Mark where a stage begins; for several networks this differs."""
+        if len(self.x) > 1 or self.horizons is None:
+            return
+        begins = np.flatnonzero(self._begins_stage(0))
+        for place in begins:
+            x = self.x[0][place] - 0.5
+            axes.axvline(x, color=MUTED, linewidth=0.9, linestyle=":")
+        if first and len(begins):
+            for start, stop in itertools.pairwise([0, *begins, len(self.x[0])]):
+                axes.annotate(
+                    _describe(self.horizons[0][start]),
+                    (0.5 * (self.x[0][start] + self.x[0][stop - 1]), 1.02),
+                    xycoords=("data", "axes fraction"),
+                    ha="center",
+                    fontsize=SMALL,
+                    color=MUTED,
+                )
+            axes.set_title("rows of a free run in each stage", fontsize=LABEL, pad=20)
 
     def _finish_errors(self, axes):
         rmse = [values.reshape(len(values), -1) for values in self.curves["rmse"]]
         errors = np.concatenate(rmse)
         if errors.min() > 0 and errors.max() > 10 * errors.min():
-            axes.set_yscale("log")
+            use_log_scale(axes)
         n_outputs = errors.shape[1]
         if n_outputs > 1:
             axes.legend(
                 axes.get_lines()[:n_outputs],
-                [f"y{k}" for k in range(n_outputs)],
+                self.output_names or output_names(None, n_outputs),
                 loc="center left",
                 bbox_to_anchor=(1.0, 0.5),
                 fontsize=9,
@@ -225,6 +282,13 @@ def _history(network):
             "and of the restricted Boltzmann machines of this package."
         )
     return history
+
+
+def _describe(horizon):
+    """The rows of a free run, for a reader."""
+    if np.isnan(horizon) or horizon == 1:
+        return "1"
+    return "all" if np.isinf(horizon) else f"{horizon:.0f}"
 
 
 def _count(n_entries):

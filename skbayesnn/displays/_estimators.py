@@ -29,6 +29,7 @@ def describe_horizon(estimator, horizon):
     return "one step ahead" if horizon == 1 else f"{horizon} steps ahead"
 
 
-def output_names(n_outputs):
-    """Names of the outputs: y, or y0, y1, ..."""
-    return ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
+def output_names(model, n_outputs):
+    """Names of the outputs: ``output_names_``, or y, or y0, y1, ..."""
+    default = ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
+    return list(getattr(model, "output_names_", default))

@@ -13,9 +13,60 @@ MAX_COLUMNS = 4
 # Size of a panel, in inches, in which titles and ticks are legible.
 LEGIBLE = (2.4, 1.6)
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+# Font sizes, in points: of titles, of labels, of ticks and legends.
+TITLE, LABEL, SMALL = 11, 10, 9
 INK = "#222222"
 MUTED = "#8C8C8C"
 EMPTY = "#E4E4E4"
+
+
+def figure_style():
+    """The look of all figures of this package, for others beside them.
+
+    Colours of Okabe and Ito, which colour-blind readers can tell apart, font sizes,
+    and frames without upper and right lines.
+
+    Returns
+    -------
+    context : context manager
+        Within it matplotlib makes figures of this style.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from skbayesnn.displays import figure_style
+    >>> with figure_style():
+    ...     figure, axes = plt.subplots()
+    >>> axes.spines["top"].get_visible()
+    False
+    """
+    check_matplotlib("figure_style")
+    import matplotlib
+
+    return matplotlib.rc_context(
+        {
+            "axes.prop_cycle": matplotlib.cycler(color=CYCLE),
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlesize": TITLE,
+            "axes.labelsize": LABEL,
+            "xtick.labelsize": SMALL,
+            "ytick.labelsize": SMALL,
+            "legend.fontsize": SMALL,
+            "legend.frameon": False,
+            "figure.constrained_layout.use": True,
+        }
+    )
+
+
+def use_log_scale(axes):
+    """A logarithmic vertical axis whose ticks are plain numbers: 0.1, 0.2, 0.5, 1."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def check_matplotlib(caller):
@@ -132,7 +183,13 @@ def choose_outputs(output, n_outputs):
 
 
 def tidy(axes):
-    """Remove the upper and right lines of the frame, and make tick labels small."""
+    """Give panels the look of all figures: frames, font sizes, legends."""
     for panel in np.ravel(axes):
         panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=9)
+        panel.tick_params(labelsize=SMALL)
+        panel.title.set_fontsize(min(panel.title.get_fontsize(), TITLE))
+        legend = panel.get_legend()
+        if legend is not None:
+            legend.set_frame_on(False)
+            for text in legend.get_texts():
+                text.set_fontsize(SMALL)

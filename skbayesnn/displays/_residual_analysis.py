@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from .._time_axis import split_time
 from ..metrics import residual_analysis
-from ._estimators import final_model, output_names
+from ._estimators import final_model
 from ._figure import (
     BLUE,
     INK,
@@ -117,9 +118,7 @@ class ResidualAnalysisDisplay:
             estimator, X, y, horizon=horizon, sessions=sessions, return_std=False
         )
         names = getattr(final_model(estimator), "feature_names_in_", None)
-        display = cls._from_record(
-            record, X, names, max_lag, confidence_level, sessions
-        )
+        display = cls._from_record(record, X, names, max_lag, confidence_level)
         return display.plot(ax, **kwargs)
 
     @classmethod
@@ -168,11 +167,13 @@ class ResidualAnalysisDisplay:
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         record = given_record(y_true, y_pred, None, n_initialization, sessions)
-        display = cls._from_record(record, X, None, max_lag, confidence_level, sessions)
+        display = cls._from_record(record, X, None, max_lag, confidence_level)
         return display.plot(ax, **kwargs)
 
     @classmethod
-    def _from_record(cls, record, X, names, max_lag, confidence_level, sessions):
+    def _from_record(cls, record, X, names, max_lag, confidence_level):
+        X, _ = split_time(X, "X")
+        starts = record.starts
         residuals = np.where(
             record.is_initial[:, None], np.nan, record.y_true - record.y_pred
         )
@@ -181,12 +182,12 @@ class ResidualAnalysisDisplay:
             X,
             max_lag=max_lag,
             confidence_level=confidence_level,
-            sessions=sessions,
+            sessions=np.repeat(np.arange(len(starts) - 1), np.diff(starts)),
         )
-        n_outputs, n_inputs, _ = analysis.cross_correlation.values.shape
+        n_inputs = analysis.cross_correlation.values.shape[1]
         if names is None:
             names = getattr(X, "columns", [f"x{k}" for k in range(n_inputs)])
-        return cls(analysis, [str(name) for name in names], output_names(n_outputs))
+        return cls(analysis, [str(name) for name in names], record.names)
 
     @document
     def plot(self, ax=None, *, output=None, nonlinear=False):

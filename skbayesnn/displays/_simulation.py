@@ -1,12 +1,17 @@
 """Measured and simulated outputs over time, with their difference."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from ._drawn_time import drawn_time
 from ._estimators import describe_horizon, output_names
 from ._figure import (
     BLUE,
+    CYCLE,
     INK,
     MUTED,
+    SMALL,
     VERMILION,
     check_matplotlib,
     choose_outputs,
@@ -14,6 +19,7 @@ from ._figure import (
     tidy,
 )
 from ._predicted_record import given_record, predicted_record
+from ._record_scores import RecordScores
 from ._shared_texts import document
 
 
@@ -27,9 +33,10 @@ class SimulationDisplay:
     ----------
     y_true : ndarray of shape (n_samples, n_outputs)
         Measured outputs, NaN where missing.
-    y_pred : ndarray of shape (n_samples, n_outputs)
-        Predicted outputs, NaN where there is none, for example after a divergence.
-    y_std : ndarray of shape (n_samples, n_outputs), default=None
+    y_pred : ndarray of shape (n_samples, n_outputs), or dict of str to ndarray
+        Predicted outputs, NaN where there is none, for example after a divergence. A
+        dict compares several models by their names.
+    y_std : ndarray of shape (n_samples, n_outputs), or dict of these, default=None
         Standard deviations of the predictions; None draws no band.
     n_sigmas : float, default=2.0
         Half width of the band in standard deviations.
@@ -40,12 +47,19 @@ class SimulationDisplay:
         First row of every session, and the number of rows. None means one session.
     name : str, default=None
         Name of the prediction in the legend.
+    output_names : list of str of length n_outputs, default=None
+        Names of the outputs; None means y, or y0, y1, ...
+    time : ndarray of shape (n_samples,), default=None
+        Time of each row: dates, durations or numbers. None draws over the row number.
 
     Attributes
     ----------
     rmse : ndarray of shape (n_outputs,)
         Root mean squared error over the scored rows: those that are both measured and
-        predicted, and not initial. NaN without such a row.
+        predicted, and not initial. NaN without such a row. Of several models this and
+        the next ones are dicts of their names.
+    fit : ndarray of shape (n_outputs,)
+        Fit index over these rows in percent, see :func:`skbayesnn.metrics.fit_index`.
     coverage : ndarray of shape (n_outputs,) or None
         Fraction of the scored rows inside the band.
     n_missing : ndarray of shape (n_outputs,)
@@ -80,6 +94,8 @@ class SimulationDisplay:
         is_initial=None,
         session_starts=None,
         name=None,
+        output_names=None,
+        time=None,
     ):
         self.y_true = y_true
         self.y_pred = y_pred
@@ -88,6 +104,8 @@ class SimulationDisplay:
         self.is_initial = is_initial
         self.session_starts = session_starts
         self.name = name
+        self.output_names = output_names
+        self.time = time
 
     @classmethod
     @document
@@ -174,9 +192,12 @@ class SimulationDisplay:
         Parameters
         ----------
         {{y_true}}
-        {{y_pred}}
-        y_std : array-like shaped like y_true, default=None
-            Standard deviations of the predictions, for the band.
+        y_pred : array-like shaped like y_true, or dict of str to array-like
+            Predictions, NaN where there is none. A dict compares several models by
+            their names, with the fit of each in the legend.
+        y_std : array-like shaped like y_true, or dict of these, default=None
+            Standard deviations of the predictions, for the band. In a dict, models may
+            be missing.
         n_initialization : int, default=0
             Number of rows at the start of each session that the prediction was given.
         {{sessions}}
@@ -198,8 +219,24 @@ class SimulationDisplay:
         {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
-        record = given_record(y_true, y_pred, y_std, n_initialization, sessions)
-        return cls._from_record(record, n_sigmas, name).plot(ax, **kwargs)
+        if not isinstance(y_pred, Mapping):
+            record = given_record(y_true, y_pred, y_std, n_initialization, sessions)
+            return cls._from_record(record, n_sigmas, name).plot(ax, **kwargs)
+        std = {} if y_std is None else y_std
+        _check_names(y_pred, std, name)
+        records = {
+            of: given_record(y_true, mean, std.get(of), n_initialization, sessions)
+            for of, mean in y_pred.items()
+        }
+        common = next(iter(records.values()))._replace(
+            y_pred={of: record.y_pred for of, record in records.items()},
+            y_std={
+                of: record.y_std
+                for of, record in records.items()
+                if record.y_std is not None
+            },
+        )
+        return cls._from_record(common, n_sigmas, None).plot(ax, **kwargs)
 
     @classmethod
     def _from_record(cls, record, n_sigmas, name):
@@ -211,35 +248,51 @@ class SimulationDisplay:
             is_initial=record.is_initial,
             session_starts=record.starts,
             name=name,
+            output_names=record.names,
+            time=None if record.time is None else record.time.stamps,
         )
 
-    def _scored(self):
-        scored = np.isfinite(self.y_true) & np.isfinite(self.y_pred)
-        return scored if self.is_initial is None else scored & ~self.is_initial[:, None]
+    @property
+    def _scores(self):
+        """`RecordScores` of each model by its name."""
+        if isinstance(self.y_pred, Mapping):
+            pairs = {
+                name: (mean, (self.y_std or {}).get(name))
+                for name, mean in self.y_pred.items()
+            }
+        else:
+            pairs = {self.name or "predicted": (self.y_pred, self.y_std)}
+        return {
+            name: RecordScores(self.y_true, mean, std, self.n_sigmas, self.is_initial)
+            for name, (mean, std) in pairs.items()
+        }
+
+    def _each(self, score):
+        """A score of the one model, or of each."""
+        values = {name: getattr(one, score) for name, one in self._scores.items()}
+        if isinstance(self.y_pred, Mapping):
+            return values
+        return next(iter(values.values()))
 
     @property
     def rmse(self):
         """Root mean squared error of each output over the scored rows."""
-        scored = self._scored()
-        error = np.where(scored, self.y_true - self.y_pred, 0.0)
-        count = np.where(scored.any(axis=0), scored.sum(axis=0), np.nan)
-        return np.sqrt(np.sum(error**2, axis=0) / count)
+        return self._each("rmse")
+
+    @property
+    def fit(self):
+        """Fit index of each output over the scored rows, in percent."""
+        return self._each("fit")
 
     @property
     def coverage(self):
         """Fraction of the scored rows whose measured value lies inside the band."""
-        if self.y_std is None:
-            return None
-        scored = self._scored()
-        error = np.where(scored, np.abs(self.y_true - self.y_pred), np.inf)
-        inside = error <= self.n_sigmas * self.y_std
-        count = np.where(scored.any(axis=0), scored.sum(axis=0), np.nan)
-        return inside.sum(axis=0) / count
+        return self._each("coverage")
 
     @property
     def n_missing(self):
         """Number of rows of each output without a prediction."""
-        return np.isnan(self.y_pred).sum(axis=0)
+        return self._each("n_missing")
 
     @document
     def plot(
@@ -250,6 +303,7 @@ class SimulationDisplay:
         sampling_time=None,
         time_unit="s",
         y_label=None,
+        y_range=None,
     ):
         """Draw each output above its residuals.
 
@@ -258,11 +312,15 @@ class SimulationDisplay:
         {{ax}}
         {{output}}
         sampling_time : float, default=None
-            Time between two rows; None draws over the row number.
+            Time between two rows. None draws over the times of the record, if it has
+            some that rise from row to row, else over the row number.
         time_unit : str, default="s"
             Unit of ``sampling_time``.
         y_label : str or list of str, default=None
             Label of the output, or a list of one label per output, such as "Level (V)".
+        y_range : tuple of two float, default=None
+            Least and largest value that the outputs can have, such as the range of a
+            sensor or the height of a tank. Bands, which know of none, are cut there.
 
         Returns
         -------
@@ -278,7 +336,8 @@ class SimulationDisplay:
         check_matplotlib(f"{type(self).__name__}.plot")
         n_outputs = self.y_true.shape[1]
         outputs = choose_outputs(output, n_outputs)
-        labels = output_names(n_outputs) if y_label is None else y_label
+        labels = self.output_names or output_names(None, n_outputs)
+        labels = labels if y_label is None else y_label
         labels = [labels] * n_outputs if isinstance(labels, str) else labels
         self.figure_, self.axes_ = make_panels(
             ax,
@@ -289,82 +348,92 @@ class SimulationDisplay:
             height_ratios=[2.2, 1.0] * len(outputs),
         )
         self.ax_ = self.axes_[0, 0]
-        time = np.arange(len(self.y_true)) * (sampling_time or 1)
+        scale = drawn_time(self.time, len(self.y_true), sampling_time, time_unit)
         for k, row in zip(outputs, self.axes_.reshape(-1, 2), strict=True):
-            self._draw_record(row[0], time, k)
-            self._draw_residuals(row[1], time, k)
+            self._draw_output(row, scale.values, k, y_range)
             row[0].set_ylabel(labels[k])
-            row[1].set_ylabel("measured −\npredicted", fontsize=9)
-            for panel in row:
-                self._mark_rows(panel, time, k)
-            # above the panel, where it covers no data
-            row[0].legend(
-                loc="lower left",
-                bbox_to_anchor=(0.0, 1.0),
-                ncols=3,
-                fontsize=9,
-                frameon=False,
-                borderaxespad=0.2,
-            )
-        self.axes_[-1, 0].set_xlabel(
-            "Row" if sampling_time is None else f"Time ({time_unit})"
-        )
-        self.axes_[-1, 0].set_xlim(time[0], time[-1] if len(time) > 1 else None)
+            row[1].set_ylabel("measured −\npredicted", fontsize=SMALL)
+        scale.label(self.axes_[-1, 0])
         tidy(self.axes_)
         return self
+
+    def _draw_output(self, row, time, k, y_range):
+        """The record and its predictions, and below these the residuals."""
+        scores = self._scores
+        single = len(scores) == 1
+        row[0].plot(
+            *self._lines(time, self.y_true[:, k]),
+            color=INK,
+            linewidth=1.9,
+            label="measured",
+        )
+        row[1].axhline(0.0, color=MUTED, linewidth=0.8)
+        for number, (name, score) in enumerate(scores.items()):
+            color = VERMILION if single else CYCLE[number % len(CYCLE)]
+            self._draw_prediction(row[0], time, k, (name, score, color), y_range)
+            self._draw_residuals(
+                row[1], time, k, score, color, INK if single else color
+            )
+        for panel in row:
+            self._mark_rows(panel, time, k)
+        # above the panel, where it covers no data
+        row[0].legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=3,
+            borderaxespad=0.2,
+        )
 
     def _lines(self, *columns):
         """Columns with a gap where a session starts, so that no line connects two."""
         starts = [] if self.session_starts is None else self.session_starts[1:-1]
         return [np.insert(np.asarray(c, float), starts, np.nan) for c in columns]
 
-    def _draw_record(self, panel, time, k):
-        measured, predicted = self.y_true[:, k], self.y_pred[:, k]
-        label = self.name or "predicted"
-        if np.isfinite(self.rmse[k]):
-            label += f" (RMSE {self.rmse[k]:.3g})"
+    def _draw_prediction(self, panel, time, k, model, y_range):
+        name, score, color = model
+        rmse, fit = score.rmse[k], score.fit[k]
+        label = name
+        if np.isfinite(rmse):
+            of_many = isinstance(self.y_pred, Mapping)
+            label += f" (fit {fit:.1f} %)" if of_many else f" (RMSE {rmse:.3g})"
+        predicted = score.y_pred[:, k]
         panel.plot(
-            *self._lines(time, measured), color=INK, linewidth=1.9, label="measured"
+            *self._lines(time, predicted), color=color, linewidth=1.2, label=label
         )
-        panel.plot(
-            *self._lines(time, predicted), color=VERMILION, linewidth=1.2, label=label
+        if not score.has_band:
+            return
+        band = self.n_sigmas * score.y_std[:, k]
+        fraction = score.coverage[k]
+        inside = f" (holds {fraction:.0%})" * bool(np.isfinite(fraction))
+        low, high = predicted - band, predicted + band
+        if y_range is not None:
+            low, high = np.clip(low, *y_range), np.clip(high, *y_range)
+        panel.fill_between(
+            *self._lines(time, low, high),
+            color=color,
+            alpha=0.25,
+            linewidth=0,
+            label=f"±{self.n_sigmas:g}σ{inside}",
         )
-        if self._has_band():
-            band = self.n_sigmas * self.y_std[:, k]
-            fraction = self.coverage[k]
-            inside = f" (holds {fraction:.0%})" * bool(np.isfinite(fraction))
-            panel.fill_between(
-                *self._lines(time, predicted - band, predicted + band),
-                color=VERMILION,
-                alpha=0.25,
-                linewidth=0,
-                label=f"±{self.n_sigmas:g}σ{inside}",
-            )
 
-    def _draw_residuals(self, panel, time, k):
-        residual = self.y_true[:, k] - self.y_pred[:, k]
-        if self._has_band():
-            predicted = np.isfinite(self.y_pred[:, k])
-            band = np.where(predicted, self.n_sigmas * self.y_std[:, k], np.nan)
+    def _draw_residuals(self, panel, time, k, score, of_band, color):
+        if score.has_band:
+            predicted = np.isfinite(score.y_pred[:, k])
+            band = np.where(predicted, self.n_sigmas * score.y_std[:, k], np.nan)
             panel.fill_between(
-                *self._lines(time, -band, band),
-                color=VERMILION,
-                alpha=0.25,
-                linewidth=0,
+                *self._lines(time, -band, band), color=of_band, alpha=0.25, linewidth=0
             )
-        panel.axhline(0.0, color=MUTED, linewidth=0.8)
-        panel.plot(*self._lines(time, residual), color=INK, linewidth=0.9)
-
-    def _has_band(self):
-        return self.y_std is not None and self.n_sigmas > 0
+        residual = self.y_true[:, k] - score.y_pred[:, k]
+        panel.plot(*self._lines(time, residual), color=color, linewidth=0.9)
 
     def _mark_rows(self, panel, time, k):
         """Mark given rows, missing predictions and the starts of sessions."""
-        step = time[1] - time[0] if len(time) > 1 else 1.0
+        step = np.median(np.diff(time)) if len(time) > 1 else 1.0
         initial = np.zeros(len(time), bool)
         if self.is_initial is not None:
             initial = self.is_initial
-        missing = np.isnan(self.y_pred[:, k]) & ~initial
+        missing = [np.isnan(score.y_pred[:, k]) for score in self._scores.values()]
+        missing = np.any(missing, axis=0) & ~initial
         for rows, style in (
             (initial, {"color": MUTED, "alpha": 0.3, "label": "given"}),
             (
@@ -379,7 +448,7 @@ class SimulationDisplay:
         ):
             if rows.any():
                 panel.broken_barh(
-                    _spans(rows, step),
+                    _spans(rows, time, step),
                     (0.0, 1.0),
                     transform=panel.get_xaxis_transform(),
                     linewidth=0,
@@ -388,12 +457,29 @@ class SimulationDisplay:
                 )
         if self.session_starts is not None:
             for start in self.session_starts[1:-1]:
-                panel.axvline(
-                    (start - 0.5) * step, color=MUTED, linewidth=0.9, linestyle=":"
-                )
+                place = time[start] - 0.5 * step
+                panel.axvline(place, color=MUTED, linewidth=0.9, linestyle=":")
 
 
-def _spans(rows, step):
+def _check_names(y_pred, y_std, name):
+    if not isinstance(y_std, Mapping):
+        raise ValueError(
+            "y_std must be a dict as y_pred is, with the name of each model; got "
+            f"{type(y_std).__name__}."
+        )
+    unknown = [of for of in y_std if of not in y_pred]
+    if not y_pred or unknown or name is not None:
+        raise ValueError(
+            "y_pred must hold at least one model, y_std no other ones, and the names "
+            f"of several models are those of y_pred: got y_pred of {list(y_pred)}, "
+            f"y_std of {list(y_std)} and name={name!r}."
+        )
+
+
+def _spans(rows, time, step):
     """Start and width of every run of True."""
     edges = np.flatnonzero(np.diff(rows, prepend=False, append=False)).reshape(-1, 2)
-    return [((first - 0.5) * step, (end - first) * step) for first, end in edges]
+    return [
+        (time[first] - 0.5 * step, time[end - 1] - time[first] + step)
+        for first, end in edges
+    ]

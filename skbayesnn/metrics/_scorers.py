@@ -6,7 +6,11 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
-from ..exceptions import DivergenceWarning, ExtrapolationWarning
+from ..exceptions import (
+    DivergenceWarning,
+    ExtrapolationWarning,
+    MissingInputWarning,
+)
 from ._scores import simulation_rmse
 
 
@@ -21,6 +25,7 @@ def _predict_silently(estimator, X, **arguments):
         # the score is that of a divergence; and where folds differ, it tells
         warnings.simplefilter("ignore", DivergenceWarning)
         warnings.simplefilter("ignore", ExtrapolationWarning)
+        warnings.simplefilter("ignore", MissingInputWarning)
         return estimator.predict(X, **arguments)
 
 

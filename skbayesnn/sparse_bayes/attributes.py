@@ -5,9 +5,7 @@ import numpy as np
 from .learning.prior import parameter_variance
 from .network import bias_mask, expand
 from .prediction.posterior import sensitivity
-
-# Set by the validation of the input data, before the fit.
-OF_INPUTS = ("n_features_in_", "feature_names_in_")
+from .training_record import OF_INPUTS
 
 
 def set_attributes(estimator, attributes):

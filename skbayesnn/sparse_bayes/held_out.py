@@ -8,12 +8,12 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _validation as checks
-from .._sklearn import safe_indexing
 from .learning.selection import free_runs_through, squared_errors, steps_through
 from .narx import SparseBayesNARXRegressor
 from .prediction.ensemble import LaggedNetwork
 from .records.layout import Record
 from .search import Candidate
+from .training_record import TrainingRecord
 
 # Starts whose error over the whole record is so many times that of the best start
 # ended in a worse optimum.
@@ -45,18 +45,26 @@ class Score(NamedTuple):
 
 
 class Data(NamedTuple):
-    """The arguments of `fit`, and the same as arrays.
+    """The record of a fit, and the stretches that are held out of it.
 
+    given : TrainingRecord
     folds : (n_rows,) number of the fold of each row
     """
 
-    X: object
-    y: np.ndarray
-    sessions: np.ndarray | None
-    U: np.ndarray
-    Y: np.ndarray
-    starts: np.ndarray
+    given: TrainingRecord
     folds: np.ndarray
+
+    @property
+    def U(self):
+        return self.given.U
+
+    @property
+    def Y(self):
+        return self.given.Y
+
+    @property
+    def starts(self):
+        return self.given.starts
 
     def thinned(self, n_rows):
         """The first rows of every stretch, about ``n_rows``, each its own session."""
@@ -68,16 +76,12 @@ class Data(NamedTuple):
         behind = np.arange(len(block))
         behind -= np.repeat(first, np.diff(np.append(first, len(block))))
         rows = np.flatnonzero(behind < -(-n_rows // len(first)))
-        starts = checks.session_starts(block[rows], len(rows))
-        return Data(
-            None if self.X is None else safe_indexing(self.X, rows),
-            self.y[rows],
-            block[rows],
-            self.U[rows],
-            self.Y[rows],
-            starts,
-            self.folds[rows],
+        given = self.given._replace(
+            U=self.U[rows],
+            Y=self.Y[rows],
+            starts=checks.session_starts(block[rows], len(rows)),
         )
+        return Data(given, self.folds[rows])
 
 
 def fit_or_score(task, shared, data, sample):
@@ -88,14 +92,15 @@ def fit_or_score(task, shared, data, sample):
     candidate, seed, fold = task
     model = make_model(candidate, seed, shared)
     if fold is None:
-        return _fit(model, sample.X, sample.y, sample.sessions)
+        return _fit(model, sample.given)
     least_squares = candidate.model == "linear" and candidate.reg_lambda == 0.0
     enough = LINEAR_CYCLES if least_squares else SCORED_CYCLES
     model.set_params(max_cycles=min(model.max_cycles, enough))
-    held_out = sample.folds == fold
-    hidden = held_out if sample.y.ndim == 1 else held_out[:, None]
+    hidden = (sample.folds == fold)[:, None]
+    seen = sample.given._replace(Y=np.where(hidden, np.nan, sample.Y))
     try:
-        _fit(model, sample.X, np.where(hidden, np.nan, sample.y), sample.sessions)
+        checks.check_any_value(seen.Y, "y")
+        _fit(model, seen)
     except (ValueError, FloatingPointError, LinAlgError):
         # nothing is left without the fold, or nothing that it could be fitted to
         return Score(np.inf, None)
@@ -121,11 +126,11 @@ def make_model(candidate, seed, shared):
     )
 
 
-def _fit(model, X, y, sessions):
+def _fit(model, given):
     with warnings.catch_warnings():
         # the error, or the ensemble, says it
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, y, sessions=sessions)
+        return model._learn(given)
 
 
 def error_against(model, data, target, focus):

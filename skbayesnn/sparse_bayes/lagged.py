@@ -13,7 +13,11 @@ from .._random import draw_seed
 from .._saved_state import SavedStateMixin, saved_as
 from .._sklearn import on_one_blas_thread
 from .._warnings import warn_caller
-from ..exceptions import DivergenceWarning, ExtrapolationWarning
+from ..exceptions import (
+    DivergenceWarning,
+    ExtrapolationWarning,
+    MissingInputWarning,
+)
 from .prediction import ensemble as ensembles
 from .prediction.bands import Bands, bands_of, excess, widen
 from .prediction.ensemble import Ensemble, LaggedNetwork
@@ -24,9 +28,12 @@ from .prediction.streaming import (
     state_after,
     state_shapes,
 )
+from .queries import fill_after_state, make_query, query_after_state, rows_before
 from .records.lags import complete_rows
-from .records.layout import Record, outputs_before, typical_step
+from .records.layout import typical_step
+from .returned_frames import ReturnedFramesMixin
 from .scaling import DIVERGENCE_LIMIT
+from .training_record import input_names, output_names
 
 
 @saved_as("LaggedModel")
@@ -64,63 +71,7 @@ def make_lagged_model(networks, weights, record, seen, single_output):
     )
 
 
-class Query(NamedTuple):
-    """A record to predict.
-
-    record : outputs at and after a prediction are NaN in free run
-    n_known : rows at the start of each session that are given
-    n_before : those of them that precede what the user asked for
-    """
-
-    record: Record
-    n_known: int
-    n_before: int = 0
-
-
-def check_training_record(estimator, X, y):
-    """Inputs (n, n_inputs), outputs (n, n_outputs), and whether y has one dimension.
-
-    Sets ``n_features_in_`` and ``feature_names_in_`` of the estimator.
-    """
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but "
-            "the target y is None."
-        )
-    y = checks.check_outputs(y)
-    Y = checks.own(y.reshape(len(y), -1))
-    if X is None:
-        U = np.empty((len(Y), 0))
-        estimator.n_features_in_ = 0
-        estimator.__dict__.pop("feature_names_in_", None)
-    else:
-        U = checks.validate_data(
-            estimator,
-            X,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2,
-        )
-    U = checks.own(U)
-    checks.check_lengths(U, Y, "X", "y")
-    for array, name in ((U, "X"), (Y, "y")):
-        checks.check_magnitude(array, name)
-        checks.check_any_value(array, name)
-    return U, Y, y.ndim == 1
-
-
-def input_names(estimator):
-    """Names of the inputs: ``feature_names_in_``, or x0, x1, ..."""
-    default = [f"x{k}" for k in range(estimator.n_features_in_)]
-    return getattr(estimator, "feature_names_in_", default)
-
-
-def output_names(n_outputs):
-    return ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
-
-
-class LaggedPredictorMixin(SavedStateMixin):
+class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
     """Predictions of estimators that hold a `LaggedModel` as ``_lagged``."""
 
     # Metadata routing takes no argument named y for metadata, unless it is requested
@@ -145,6 +96,7 @@ class LaggedPredictorMixin(SavedStateMixin):
         return_std=False,
         state=None,
         return_state=False,
+        fill_inputs=None,
     ):
         """Predict a record ahead, or simulate it in free run.
 
@@ -172,7 +124,7 @@ class LaggedPredictorMixin(SavedStateMixin):
             their training means before the first row.
         X_init : array-like of shape (n_init, n_inputs), default=None
             Inputs of the rows before ``X``, one per row of ``y_init``.
-        sessions : array-like of shape (n_samples,), default=None
+        sessions : array-like of shape (n_samples,) or "infer", default=None
             The record each row belongs to, as in ``fit``; every record starts anew.
         return_std : bool, default=False
             Return standard deviations of new observations as well. They combine
@@ -186,18 +138,23 @@ class LaggedPredictorMixin(SavedStateMixin):
         return_state : bool, default=False
             Return the state after the last row of a free run as well. It does not hold
             what standard deviations need, so it excludes ``return_std``.
+        fill_inputs : {"hold", "interpolate"}, default=None
+            What takes the place of a missing input: the last value before it, or a
+            straight line between the values around it, which looks into the future.
+            None leaves it missing.
 
         Returns
         -------
         y_pred : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            One value per row, in units of y. With ``y``, the first ``max_lag_`` rows of
-            each session cannot be predicted and are returned as measured (standard
-            deviation 0); the next rows are predicted from the first complete window,
-            so over fewer than ``horizon`` steps where that is nearer. A row whose
-            window holds a missing value is NaN; in free run every row after a missing
-            input is. From the row on in which a free run
-            diverges (more than 100 standard deviations of the training record off, or
-            not finite), it is NaN. With ``output="difference"`` that is asked of its
+            One value per row, in units of y; a frame only after ``set_output``. With
+            ``y``, the first ``max_lag_`` rows of each session cannot be predicted and
+            are returned as measured (standard deviation 0); the next rows are predicted
+            from the first complete window, so over fewer than ``horizon`` steps where
+            that is nearer. A row whose window holds a missing value is NaN; in free run
+            every row after a missing input is, unless ``fill_inputs`` says what takes
+            its place. From the row on in which a free run diverges (more than 100
+            standard deviations of the training record off, or not finite), it is NaN.
+            With ``output="difference"`` that is asked of its
             steps.
         y_std : ndarray shaped like y_pred
             Only if ``return_std=True``.
@@ -208,8 +165,9 @@ class LaggedPredictorMixin(SavedStateMixin):
         ------
         ValueError
             For lengths that differ, a ``y_init`` longer than the record or, with
-            ``X_init``, shorter than ``max_lag_``, and arguments that contradict each
-            other.
+            ``X_init``, shorter than ``max_lag_``, arguments that contradict each other,
+            outputs with other names or in another order than in ``fit``, and times
+            that are missing, repeated, not in order, or not the same in X and y.
 
         Warns
         -----
@@ -218,6 +176,11 @@ class LaggedPredictorMixin(SavedStateMixin):
         ExtrapolationWarning
             If an input is outside the range of the training record, by more than a
             tenth of this range.
+        MissingInputWarning
+            If a free run ends because an input is missing, with its row.
+        SamplingWarning
+            For holes in time, a sampling time other than ``sampling_time_``, and an
+            index of pandas that does not count up.
         """
         check_is_fitted(self)
         model = self._lagged
@@ -225,9 +188,12 @@ class LaggedPredictorMixin(SavedStateMixin):
         if with_state:
             _check_state_arguments(y, horizon, sessions, return_std)
         if state is None:
-            query = _make_query(self, X, y, horizon, y_init, X_init, sessions)
+            query = make_query(
+                self, X, y, horizon, y_init, X_init, sessions, fill_inputs
+            )
         else:
-            query = _query_after_state(self, X, y, y_init, X_init)
+            query = query_after_state(self, X, y, y_init, X_init)
+            query = fill_after_state(query, state, fill_inputs)
         if with_state:
             forecast, state = _run_on(model.ensemble, query, state)
         else:
@@ -242,11 +208,16 @@ class LaggedPredictorMixin(SavedStateMixin):
                 "training record) and are NaN.",
                 DivergenceWarning,
             )
+        elif _steps(y, horizon) == np.inf:
+            _warn_of_missing_inputs(self, query, forecast.mean)
         _warn_of_extrapolation(self, query)
+        names = output_names(self, model.ensemble.n_outputs)
         mean = _shape_like_y(model, query, forecast.mean)
+        mean = self._returned(mean, names, X, y)
         if return_std:
             std = _bands(model, query, forecast, y, horizon)
-            return mean, _shape_like_y(model, query, std)
+            std = _shape_like_y(model, query, std)
+            return mean, self._returned(std, names, X, y)
         return (mean, state) if return_state else mean
 
     def stream(self, X_init=None, y_init=None, *, state=None):
@@ -270,7 +241,7 @@ class LaggedPredictorMixin(SavedStateMixin):
         check_is_fitted(self)
         model = self._lagged
         if state is None:
-            U, Y = _rows_before(self, X_init, y_init)
+            U, Y = rows_before(self, X_init, y_init)
             state = state_after(model.ensemble, U, Y)
         elif X_init is not None or y_init is not None:
             raise ValueError(
@@ -293,6 +264,7 @@ class LaggedPredictorMixin(SavedStateMixin):
         sessions=None,
         n_samples=100,
         random_state=0,
+        fill_inputs=None,
     ):
         """Draw new records from the posterior predictive distribution.
 
@@ -324,6 +296,8 @@ class LaggedPredictorMixin(SavedStateMixin):
             ``estimator_weights_``, in random order.
         random_state : int, RandomState instance or None, default=0
             Source of the draws.
+        fill_inputs : {"hold", "interpolate"}, default=None
+            What takes the place of a missing input, as in ``predict``.
 
         Returns
         -------
@@ -359,7 +333,7 @@ class LaggedPredictorMixin(SavedStateMixin):
             raise ValueError(
                 f"n_samples must be a positive integer; got {n_samples!r}."
             )
-        query = _make_query(self, X, y, horizon, y_init, X_init, sessions)
+        query = make_query(self, X, y, horizon, y_init, X_init, sessions, fill_inputs)
         runs = query.record, query.n_known, _steps(y, horizon)
         drawn, n_diverged = ensembles.draws(
             self._lagged.ensemble, *runs, n_samples, draw_seed(random_state)
@@ -377,11 +351,22 @@ class LaggedPredictorMixin(SavedStateMixin):
                 "training record) and are NaN from there on.",
                 DivergenceWarning,
             )
+        elif runs[-1] == np.inf:
+            _warn_of_missing_inputs(self, query, drawn.mean(axis=2))
         _warn_of_extrapolation(self, query)
         return _shape_like_y(self._lagged, query, drawn)
 
     @on_one_blas_thread
-    def score(self, X, y, sample_weight=None, *, sessions=None, horizon="auto"):
+    def score(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        sessions=None,
+        horizon="auto",
+        fill_inputs=None,
+    ):
         r"""Coefficient of determination beyond the initialisation.
 
         Parameters
@@ -400,6 +385,8 @@ class LaggedPredictorMixin(SavedStateMixin):
             Steps ahead; None scores the free run from the first ``max_lag_`` measured
             outputs. "auto" scores what the model was fitted for: one step, or the
             free run with ``focus="simulation"``.
+        fill_inputs : {"hold", "interpolate"}, default=None
+            What takes the place of a missing input, as in ``predict``.
 
         Returns
         -------
@@ -411,7 +398,7 @@ class LaggedPredictorMixin(SavedStateMixin):
             horizon = None if self.focus == "simulation" else 1
         check_is_fitted(self)
         ensemble = self._lagged.ensemble
-        query = _make_query(self, X, y, horizon, None, None, sessions)
+        query = make_query(self, X, y, horizon, None, None, sessions, fill_inputs)
         steps = _steps(y, horizon)
         forecast = ensembles.forecast(
             ensemble, query.record, query.n_known, steps, False
@@ -468,6 +455,23 @@ def _warn_of_extrapolation(estimator, query):
     )
 
 
+def _warn_of_missing_inputs(estimator, query, mean):
+    """Warn of the first input for lack of which a free run ends."""
+    lost = _rows_of_user(query, np.isnan(mean).any(axis=1))
+    missing = _rows_of_user(query, np.isnan(query.record.U))
+    if not (lost.any() and missing.any()):
+        return
+    row = int(missing.any(axis=1).argmax())
+    name = input_names(estimator)[int(missing[row].argmax())]
+    warn_caller(
+        f"Input {name} is missing in row {row}, and {missing.any(axis=1).sum()} rows "
+        f"lack an input: a free run cannot go on, {lost.sum()} rows are NaN, the first "
+        f"of them row {lost.argmax()}. Pass fill_inputs='hold' or 'interpolate', or "
+        "measured outputs and a horizon.",
+        MissingInputWarning,
+    )
+
+
 def _rows_of_user(query, values):
     """Without the rows before each session."""
     keep = np.ones(len(values), dtype=bool)
@@ -496,11 +500,6 @@ def _scored_rows(ensemble, record):
     return rows
 
 
-def _make_record(model, U, Y, starts):
-    # every member has lags of its own; those of the record are not read
-    return Record(U, Y, model.ensemble.members[0].lags, starts)
-
-
 def _check_state_arguments(y, horizon, sessions, return_std):
     if sessions is not None:
         raise ValueError(
@@ -519,19 +518,6 @@ def _check_state_arguments(y, horizon, sessions, return_std):
         )
 
 
-def _query_after_state(estimator, X, y, y_init, X_init):
-    """The rows that follow a state."""
-    if not (y is None and y_init is None and X_init is None):
-        raise ValueError(
-            "state holds the rows before X: pass neither y, y_init nor X_init with it."
-        )
-    _check_free_run_inputs(X)
-    U = _check_inputs(estimator, X)
-    model = estimator._lagged
-    Y = np.empty((len(U), model.ensemble.n_outputs))
-    return Query(_make_record(model, U, Y, np.array([0, len(U)])), 0)
-
-
 def _run_on(ensemble, query, state):
     """Free run behind a state, or behind the known rows, and the state after it."""
     U, Y, _, _ = query.record
@@ -542,167 +528,3 @@ def _run_on(ensemble, query, state):
     forecast, state = resume(ensemble, state, U[n_known:])
     mean = np.concatenate([Y[:n_known], forecast.mean])
     return forecast._replace(mean=mean), state
-
-
-def _rows_before(estimator, X_init, y_init):
-    """Inputs and outputs of the rows before the first step of a stream."""
-    ensemble = estimator._lagged.ensemble
-    if X_init is None and y_init is not None and not ensemble.n_inputs:
-        X_init = np.empty((len(y_init), 0))
-    if (X_init is None) != (y_init is None):
-        raise ValueError(
-            "X_init and y_init hold the rows before the first step: pass both, or "
-            "none to start from the training means."
-        )
-    nothing = np.empty((0, ensemble.n_inputs)), np.array([0, 0])
-    query = _query_free_run(estimator, *nothing, y_init, X_init)
-    return query.record.U, query.record.Y
-
-
-def _check_inputs(estimator, X, name="X"):
-    if estimator.n_features_in_ == 0:
-        shape = np.shape(X)
-        if len(shape) != 2 or shape[1] != 0:
-            raise ValueError(
-                f"{name} must have shape (n_samples, 0): the model was fitted "
-                f"without inputs (X=None). Got shape {shape}."
-            )
-        return np.empty(shape)
-    U = checks.validate_data(
-        estimator,
-        X,
-        dtype=np.float64,
-        order="C",
-        ensure_all_finite="allow-nan",
-        reset=False,
-    )
-    checks.check_magnitude(U, name)
-    return checks.own(U)
-
-
-def _check_free_run_inputs(X):
-    if X is None:
-        raise ValueError(
-            "X must not be None in free run: it says how many rows to simulate. "
-            "For an autoregression pass an array of shape (n_rows, 0)."
-        )
-
-
-def _check_outputs(model, y, name):
-    Y = checks.check_outputs(y, name)
-    Y = Y.reshape(len(Y), -1)
-    n_outputs = model.ensemble.n_outputs
-    if Y.shape[1] != n_outputs:
-        raise ValueError(
-            f"{name} must hold {n_outputs} outputs, as y did in fit; got {Y.shape[1]}."
-        )
-    checks.check_magnitude(Y, name)
-    return checks.own(Y)
-
-
-def _make_query(estimator, X, y, horizon, y_init, X_init, sessions):
-    """The record that the arguments of `predict` describe."""
-    _check_arguments(y, horizon, y_init, X_init)
-    if y is not None:
-        return _query_measured(estimator, X, y, sessions)
-    _check_free_run_inputs(X)
-    U = _check_inputs(estimator, X)
-    sessions = checks.check_sessions(sessions, len(U))
-    starts = checks.session_starts(sessions, len(U))
-    return _query_free_run(estimator, U, starts, y_init, X_init)
-
-
-def _check_arguments(y, horizon, y_init, X_init):
-    if horizon is not None and not (isinstance(horizon, Integral) and horizon >= 1):
-        raise ValueError(
-            f"horizon must be a positive integer or None; got {horizon!r}."
-        )
-    if y is not None and (y_init is not None or X_init is not None):
-        raise ValueError(
-            "y_init and X_init start a free run, which uses no y: pass y, or "
-            "y_init; or y with horizon=None to start from its first rows."
-        )
-    if X_init is not None and y_init is None:
-        raise ValueError("X_init needs y_init with as many rows; got y_init=None.")
-
-
-def _query_measured(estimator, X, y, sessions):
-    """A record with measured outputs."""
-    model = estimator._lagged
-    Y = _check_outputs(model, y, "y")
-    U = np.empty((len(Y), 0)) if X is None else _check_inputs(estimator, X)
-    if X is None and estimator.n_features_in_:
-        raise ValueError(
-            f"X must hold the {estimator.n_features_in_} inputs; got None."
-        )
-    checks.check_lengths(U, Y, "X", "y")
-    sessions = checks.check_sessions(sessions, len(Y))
-    starts = checks.session_starts(sessions, len(Y))
-    return Query(_make_record(model, U, Y, starts), model.ensemble.max_lag)
-
-
-def _query_free_run(estimator, U, starts, y_init, X_init):
-    """A record whose outputs are known in its first rows, or before them, only."""
-    model = estimator._lagged
-    if y_init is None:
-        n_known = model.ensemble.max_lag
-        before = np.tile(model.u_mean, (n_known, 1))
-        return _prepend(model, U, starts, before, np.tile(model.y_mean, (n_known, 1)))
-    known = _check_initial_outputs(model, U, starts, y_init, X_init)
-    if X_init is not None:
-        before = _check_inputs(estimator, X_init, "X_init")
-        checks.check_lengths(before, known, "X_init", "y_init")
-        return _prepend(model, U, starts, before, known)
-    if len(known) < model.ensemble.max_lag:
-        return _start_before(model, U, known)
-    Y = np.full((len(U), known.shape[1]), np.nan)
-    Y[: len(known)] = known
-    return Query(_make_record(model, U, Y, starts), len(known))
-
-
-def _check_initial_outputs(model, U, starts, y_init, X_init):
-    known, max_lag = _check_outputs(model, y_init, "y_init"), model.ensemble.max_lag
-    if len(starts) > 2:
-        raise ValueError(
-            f"y_init starts one session, but sessions names {len(starts) - 1}. "
-            "Pass y with horizon=None to start each from its own first rows, or "
-            "simulate them one by one."
-        )
-    shortest = 1 if X_init is None else max_lag
-    longest = len(U) if X_init is None else np.inf
-    if not shortest <= len(known) <= longest:
-        raise ValueError(
-            f"y_init must have at least one row and at most the {len(U)} rows of "
-            f"X, or, with X_init, at least max_lag_={max_lag}; got {len(known)}."
-        )
-    if not np.isfinite(known).all():
-        raise ValueError("y_init must hold no missing values; got NaN.")
-    return known
-
-
-def _start_before(model, U, known):
-    """A record whose rows before the first are estimated from a few outputs."""
-    n_before = model.ensemble.max_lag
-    estimated = outputs_before(
-        *model.ensemble.members[0], U[: len(known)], known, model.step_variance
-    )
-    # another member may look back further than the one that estimates
-    estimated = np.pad(estimated, ((n_before - len(estimated), 0), (0, 0)), "edge")
-    U = np.concatenate([np.tile(U[:1], (n_before, 1)), U])
-    Y = np.full((len(U), known.shape[1]), np.nan)
-    Y[:n_before] = estimated
-    Y[n_before : n_before + len(known)] = known
-    record = _make_record(model, U, Y, np.array([0, len(Y)]))
-    return Query(record, n_before + len(known), n_before)
-
-
-def _prepend(model, U, starts, before, known):
-    """Every session with rows before it from which it starts."""
-    n_before = len(known)
-    records, outputs = [], []
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
-        records += [before, U[start:stop]]
-        outputs += [known, np.full((stop - start, known.shape[1]), np.nan)]
-    shift = n_before * np.arange(len(starts))
-    U, Y = np.concatenate(records), np.concatenate(outputs)
-    return Query(_make_record(model, U, Y, starts + shift), n_before, n_before)

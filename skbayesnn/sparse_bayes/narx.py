@@ -4,20 +4,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import copy_input_attributes, network_attributes, set_attributes
-from .lagged import (
-    LaggedPredictorMixin,
-    check_training_record,
-    input_names,
-    make_lagged_model,
-    output_names,
-)
+from .lagged import LaggedPredictorMixin, make_lagged_model
 from .learning.lag_choice import choose_lag
 from .learning.lagged_problem import (
     for_free_runs,
@@ -41,6 +34,7 @@ from .prediction.ensemble import Ensemble
 from .records.lags import lagged_names, make_lags
 from .records.layout import Record, check_horizons
 from .regressor_texts import TEXTS
+from .training_record import check_training_record, input_names, output_names
 
 # Parameters that hold lags.
 AUTOMATIC = ("input_lags", "output_lags")
@@ -178,6 +172,7 @@ class SparseBayesNARXRegressor(
         and ``horizon``; and, a single number, ``n_diverged_starts``.
     {{counts}}
     {{inputs}}
+    {{signals}}
 
     See Also
     --------
@@ -203,7 +198,12 @@ class SparseBayesNARXRegressor(
     Errors, noise, bands and draws are those of y in both cases; what is compared with
     100 standard deviations to find a divergence are the steps.
 
-    Rows are equally spaced in time. Cross-validation must keep them in order:
+    Rows are equally spaced in time. Times are read from an index of times, of pandas,
+    or from a column named "time" of X or y, which is no input; within a session they
+    must rise, and a step of more than 1.5 times the median one is a hole. An index of
+    numbers that does not count up evenly is warned of.
+
+    Cross-validation must keep rows in order:
     ``TimeSeriesSplit``, or group-wise splits with the groups as ``sessions``.
 
     References
@@ -308,9 +308,10 @@ class SparseBayesNARXRegressor(
             missing value; windows that contain one are left out.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Measured outputs, NaN where missing.
-        sessions : array-like of shape (n_samples,), default=None
+        sessions : array-like of shape (n_samples,) or "infer", default=None
             The record each row belongs to; a record is a run of rows with the same
-            id. Lags never reach from one record into another.
+            id. Lags never reach from one record into another. "infer" begins a new
+            record where the times of the rows have a hole; see the notes.
 
         Returns
         -------
@@ -323,19 +324,32 @@ class SparseBayesNARXRegressor(
         ValueError
             For parameters outside their range, a session not longer than the longest
             lag, columns without any value, infinite or too large values, lengths that
-            differ, and when no complete window is left.
+            differ, times that are missing, repeated, not in order or not the same in X
+            and y, a name that X and y share, and when no complete window is left.
+
+        Warns
+        -----
+        SamplingWarning
+            For holes in time, and an index of pandas that does not count up.
         """
+        resolve_auto(self)
+        return self._learn(check_training_record(self, X, y, sessions))
+
+    @on_one_blas_thread
+    def _learn(self, given):
+        """The fit to a `TrainingRecord`."""
         parameters = resolve_auto(self)
-        U, Y, single_output = check_training_record(self, X, y)
-        names = input_names(self), output_names(Y.shape[1])
+        vars(self).update(given.attributes)
+        n_outputs = given.Y.shape[1]
+        names = input_names(self), output_names(self, n_outputs)
         resumes = self.warm_start and hasattr(self, "_learned")
         if resumes:
             self._keep_lags(parameters, names)
-        record = _make_record(parameters, U, Y, sessions, names)
+        record = _make_record(parameters, given, names)
         selection = parameters["selection"]
         seen = part_to_fit(record, selection, self.validation_fraction)
         regressors, outputs = windows(seen)
-        options = learning_options(parameters, Y.shape[1])
+        options = learning_options(parameters, n_outputs)
         start = self._resume_from(record.lags, resumes)
         problem = pose(options, regressors, outputs, start)
         if self.focus == "simulation":
@@ -358,7 +372,8 @@ class SparseBayesNARXRegressor(
             record,
             self.validation_fraction,
         )
-        model = make_lagged_model(fit.networks, weights, record, seen, single_output)
+        single = given.single_output
+        model = make_lagged_model(fit.networks, weights, record, seen, single)
         self._store(fit, model, regressors)
         if self.focus == "prediction":
             residuals = outputs - posterior.mean(fit.networks[0].fitted, regressors)
@@ -394,10 +409,9 @@ class SparseBayesNARXRegressor(
         n_diverged = np.array(fit.n_diverged)
         attributes["history_"] = best.history | {"n_diverged_starts": n_diverged}
         attributes["max_lag_"] = lags.max_lag
-        named = input_names(self), output_names(lags.n_outputs)
-        attributes |= dict(
-            zip(("input_lags_", "output_lags_"), lags.by_name(*named), strict=True)
-        )
+        names = input_names(self), output_names(self, lags.n_outputs)
+        by_name = lags.by_name(*names)
+        attributes["input_lags_"], attributes["output_lags_"] = by_name
         if self.n_estimators > 1:
             members = self._members(fit, model, regressors)
             relevance = np.array([member.feature_relevance_ for member in members])
@@ -405,14 +419,14 @@ class SparseBayesNARXRegressor(
             attributes["estimators_"] = members
             attributes["estimator_weights_"] = weights
             attributes["feature_relevance_"] = np.sqrt(weights @ relevance**2)
-        names = lagged_names(lags, input_names(self), output_names(lags.n_outputs))
         relevance = attributes["feature_relevance_"].tolist()
+        names = lagged_names(lags, *names)
         attributes["lag_relevance_"] = dict(zip(names, relevance, strict=True))
         set_attributes(self, attributes)
 
     def _set_longer_lags(self, record, residuals):
         """Tell whether the lags are long enough."""
-        names = [*input_names(self), *output_names(record.lags.n_outputs)]
+        names = [*input_names(self), *output_names(self, record.lags.n_outputs)]
         explained = explained_by_longer_lags(record, residuals)
         self.longer_lags_ = dict(zip(names, explained, strict=True))
         for name, fraction in self.longer_lags_.items() if self.verbose else ():
@@ -454,26 +468,25 @@ class SparseBayesNARXRegressor(
                 f"got {len(input_features)}."
             )
         lags = self._lagged.ensemble.members[0].lags
-        names = lagged_names(lags, input_features, output_names(lags.n_outputs))
+        names = lagged_names(lags, input_features, output_names(self, lags.n_outputs))
         return np.array(names, dtype=object)
 
 
-def _make_record(parameters, U, Y, sessions, names):
+def _make_record(parameters, given, names):
     """The training record with its lags; refused if a session is too short for them."""
-    sessions = checks.check_sessions(sessions, len(Y))
-    starts = checks.session_starts(sessions, len(Y))
+    U, Y, starts = given[:3]
     automatic = [name for name in AUTOMATIC if _is_auto(parameters[name])]
 
     def make_record(n_lags):
-        given = parameters | dict.fromkeys(automatic, n_lags)
+        chosen = parameters | dict.fromkeys(automatic, n_lags)
         lags = make_lags(
             U.shape[1],
             Y.shape[1],
-            given["input_lags"],
-            given["output_lags"],
-            given["include_current_input"],
+            chosen["input_lags"],
+            chosen["output_lags"],
+            chosen["include_current_input"],
             names,
-            given["output"] == "difference",
+            chosen["output"] == "difference",
         )
         return Record(U, Y, lags, starts)
 

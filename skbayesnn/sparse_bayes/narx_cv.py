@@ -5,7 +5,6 @@ from joblib import delayed
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
 from .._parallel import in_order
@@ -16,12 +15,7 @@ from .._warnings import warn_caller
 from .attributes import set_attributes
 from .calibration import band_factor, by_stretch
 from .held_out import Data, Task, fit_or_score, reference_errors, settled
-from .lagged import (
-    LaggedPredictorMixin,
-    check_training_record,
-    input_names,
-    output_names,
-)
+from .lagged import LaggedPredictorMixin
 from .learning.selection import stretches
 from .parameters import (
     SEARCH_CONSTRAINTS,
@@ -33,6 +27,7 @@ from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
 from .search import Clock, Limits, Search, Table, close_to_best, geometric_mean
+from .training_record import check_training_record, input_names, output_names
 
 # Rows of a record that the search fits networks and linear models to, at most; the
 # free runs that are scored pass through all of it. And rows for the ensemble.
@@ -149,6 +144,7 @@ class SparseBayesNARXRegressorCV(
     max_lag_ : int
         Longest lag of any member: rows needed before the first prediction.
     {{inputs}}
+    {{signals}}
     n_outputs_ : int
         Number of outputs.
     n_iter_ : int
@@ -261,8 +257,9 @@ class SparseBayesNARXRegressorCV(
             missing value.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Measured outputs, NaN where missing.
-        sessions : array-like of shape (n_samples,), default=None
-            The record each row belongs to.
+        sessions : array-like of shape (n_samples,) or "infer", default=None
+            The record each row belongs to, as :meth:`SparseBayesNARXRegressor.fit`
+            takes it.
 
         Returns
         -------
@@ -276,13 +273,10 @@ class SparseBayesNARXRegressorCV(
             As :meth:`SparseBayesNARXRegressor.fit`, for candidates outside their
             range, and for sessions too short for the shortest lag and ``cv`` stretches.
         """
-        U, Y, single_output = check_training_record(self, X, y)
-        sessions = checks.check_sessions(sessions, len(Y))
-        starts = checks.session_starts(sessions, len(Y))
+        given = check_training_record(self, X, y, sessions)
         check_horizons(self.horizon_schedule)
-        lags, strengths, longest = self._check_candidates(starts)
-        y = Y[:, 0] if single_output else Y
-        data = Data(X, y, sessions, U, Y, starts, stretches(starts, self.cv))
+        lags, strengths, longest = self._check_candidates(given.starts)
+        data = Data(given, stretches(given.starts, self.cv))
         clock = Clock(self.max_time)
         root = np.random.SeedSequence(draw_seed(self.random_state))
         n_seeds = max(self.cv, 2 * self.n_estimators)
@@ -440,7 +434,9 @@ class SparseBayesNARXRegressorCV(
         bands = best._lagged.bands._replace(factor=factor)
         self._lagged = best._lagged._replace(ensemble=ensemble, bands=bands)
         union = union_of_lags([network.lags for network in ensemble.members])
-        names = lagged_names(union, input_names(self), output_names(ensemble.n_outputs))
+        names = lagged_names(
+            union, input_names(self), output_names(self, ensemble.n_outputs)
+        )
         relevances = [member.lag_relevance_ for member in members]
         square = [[r.get(name, 0.0) ** 2 for name in names] for r in relevances]
         relevance = np.sqrt(weights @ np.array(square)).tolist()

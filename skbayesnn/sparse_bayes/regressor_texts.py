@@ -165,6 +165,14 @@ ATTRIBUTES = {
         feature_names_in_ : ndarray of shape (n_features_in_,)
             Names of the inputs, when they are all strings.
         """,
+    "signals": """
+        output_names_ : ndarray of shape (n_outputs_,)
+            Names of the outputs, when y was a data frame or a series whose names are
+            strings. Later outputs with names must have these, in this order.
+        sampling_time_ : float
+            Time between rows in seconds, or in the unit of a column "time" of numbers.
+            Only for data with times.
+        """,
 }
 
 TEXTS = PARAMETERS | ATTRIBUTES

@@ -9,6 +9,7 @@ from skbayesnn.sparse_bayes.calibration import band_factor
 from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
 from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
+from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
 def output_error(n, seed=0):
@@ -23,7 +24,8 @@ def output_error(n, seed=0):
 
 def data_of(u, y, n_stretches=5, sessions=None):
     starts = np.array([0, len(y)]) if sessions is None else sessions
-    return Data(u, y, None, u, y[:, None], starts, stretches(starts, n_stretches))
+    given = TrainingRecord(u, y[:, None], starts, True, {})
+    return Data(given, stretches(starts, n_stretches))
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,7 @@ from skbayesnn.sparse_bayes.search import (
     Table,
     close_to_best,
 )
+from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
 @pytest.fixture(scope="module")
@@ -549,16 +550,17 @@ def test_long_records_are_thinned(n_sessions):
     number = np.repeat(np.arange(n_sessions), np.diff(starts))
     folds = stretches(starts, 4)
     y = np.arange(n_rows, dtype=float)
-    data = Data(y[:, None], y, number, y[:, None], y[:, None], starts, folds)
+    given = TrainingRecord(y[:, None], y[:, None], starts, True, {})
+    data = Data(given, folds)
     assert data.thinned(n_rows) is data
     thin = data.thinned(240)
     assert len(thin.Y) == 240
     # the stretches begin where they did, and each is a session of its own
     for session, fold in itertools.product(range(n_sessions), range(4)):
         whole = y[(number == session) & (folds == fold)]
-        part = (thin.folds == fold) & np.isin(thin.y, whole)
-        assert_array_equal(thin.y[part], whole[: 240 // (4 * n_sessions)])
-        assert len(set(thin.sessions[part])) == 1
+        part = (thin.folds == fold) & np.isin(thin.Y[:, 0], whole)
+        assert_array_equal(thin.Y[part, 0], whole[: 240 // (4 * n_sessions)])
+        assert np.flatnonzero(part)[0] in thin.starts
     assert len(thin.starts) == 4 * n_sessions + 1
 
 
@@ -794,7 +796,8 @@ def test_held_out_errors_are_in_standard_deviations_of_the_outputs(output, focus
     # not of the steps of a model of differences
     u, y = integrator(200)
     starts = np.array([0, 200])
-    data = Data(u, y, None, u, y[:, None], starts, stretches(starts, 4))
+    given = TrainingRecord(u, y[:, None], starts, True, {})
+    data = Data(given, stretches(starts, 4))
     model = SparseBayesNARXRegressor(
         2, 2, output=output, hidden_layer_sizes=(), reg_lambda=0.0
     ).fit(u, y)

@@ -1,0 +1,79 @@
+"""Data frames: names of their columns, and frames for what a model returns.
+
+No library of frames is imported unless a frame of it is asked for.
+"""
+
+__all__ = ["check_library", "check_names", "column_names", "make_frame"]
+
+LIBRARIES = ("pandas", "polars")
+
+
+def column_names(data):
+    """Names of the columns of a data frame, or of a series; None without.
+
+    As scikit-learn does for inputs, a frame has names if all of them are strings.
+    """
+    columns = getattr(data, "columns", None)
+    if columns is None:
+        # an array has no name, and one of scikit-learn's Bunch is no series
+        name = getattr(data, "name", None) if hasattr(data, "dtype") else None
+        return [name] if isinstance(name, str) and name else None
+    columns = list(columns)
+    named = columns and all(isinstance(name, str) for name in columns)
+    return columns if named else None
+
+
+def check_names(data, expected, name):
+    """Refuse outputs whose names are not those that the model was fitted to.
+
+    Data without names are taken as they are, as is everything where ``expected`` is
+    None.
+    """
+    found = column_names(data)
+    if found is None or expected is None or found == list(expected):
+        return
+    expected = list(expected)
+    if sorted(found) == sorted(expected):
+        problem = "has the outputs in another order than y had in fit"
+        remedy = f"Select them in order, as {name}[{expected}] does."
+    else:
+        problem = "has other outputs than y had in fit"
+        remedy = "Pass these, or an array, whose columns are taken by their order."
+    raise ValueError(f"{name} {problem}: expected {expected}, got {found}. {remedy}")
+
+
+def check_library(library):
+    """Refuse a library of frames that is not known or not installed."""
+    if library not in LIBRARIES:
+        raise ValueError(
+            f"Frames are made by {' or '.join(map(repr, LIBRARIES))}, or 'default' "
+            f"leaves arrays as they are; got {library!r}."
+        )
+    try:
+        return __import__(library)
+    except ImportError as error:
+        raise ImportError(
+            f"Predictions as frames of {library} require it: pip install {library}"
+        ) from error
+
+
+def make_frame(library, values, names, stamps=None, index=None):
+    """A frame of some columns.
+
+    Parameters
+    ----------
+    library : {"pandas", "polars"}
+    values : ndarray of shape (n_rows, n_columns)
+    names : list of str
+    stamps : ndarray of shape (n_rows,), default=None
+        A first column named "time".
+    index : pandas index, default=None
+        Of the rows; polars has none.
+    """
+    module = check_library(library)
+    columns = dict(zip(names, values.T, strict=True))
+    if stamps is not None:
+        columns = {"time": stamps, **columns}
+    if library == "polars":
+        return module.DataFrame(columns)
+    return module.DataFrame(columns, index=index)

@@ -1,0 +1,261 @@
+"""When the rows of a record were taken: stamps, their order, holes between them.
+
+Stamps come as an index of times, of pandas, or as a column named "time" of X or y. An
+index of numbers, as pandas gives every frame, tells no time; but where it jumps, rows
+are missing or in another order.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ._validation import check_sessions, session_starts
+from ._warnings import warn_caller
+from .exceptions import SamplingWarning
+
+__all__ = ["TimeAxis", "check_time", "split_record", "split_sessions", "split_time"]
+
+COLUMN = "time"
+# A step of so many sampling times is a hole.
+HOLE = 1.5
+# Fraction by which the sampling times of two records may differ.
+TOLERANCE = 0.01
+
+
+class TimeAxis(NamedTuple):
+    """Stamps of the rows of a record.
+
+    stamps : (n_rows,) datetime64, timedelta64 or numbers, NaT or NaN where missing
+    is_time : False for numbers of rows
+    """
+
+    stamps: np.ndarray
+    is_time: bool
+
+    @property
+    def values(self):
+        """The stamps as numbers: seconds since the first, or what was given."""
+        if self.stamps.dtype.kind in "mM":
+            return (self.stamps - self.stamps[0]) / np.timedelta64(1, "s")
+        return self.stamps.astype(np.float64)
+
+    @property
+    def unit(self):
+        """Of `values`: "s", or None where it is not known."""
+        return "s" if self.stamps.dtype.kind in "mM" else None
+
+
+def split_time(data, name):
+    """The data without a column named "time", and its `TimeAxis` or None."""
+    columns = getattr(data, "columns", None)
+    if columns is not None and COLUMN in list(columns):
+        stamps = np.asarray(_without_zone(data[COLUMN]))
+        if stamps.dtype.kind not in "mMiuf":
+            raise ValueError(
+                f"The column {COLUMN!r} of {name} is the time of each row: expected "
+                f"dates, durations or numbers, got {stamps.dtype}. Convert it, as "
+                "pandas.to_datetime does, or rename it if it is no time."
+            )
+        # polars takes no keyword, pandas no bare name
+        is_polars = type(data).__module__.startswith("polars")
+        data = data.drop(COLUMN) if is_polars else data.drop(columns=COLUMN)
+        return data, TimeAxis(stamps, True)
+    return data, _axis_of_index(getattr(data, "index", None))
+
+
+def _axis_of_index(index):
+    """The `TimeAxis` of an index of pandas, or None."""
+    dtype = getattr(index, "dtype", None)
+    if dtype is None:
+        return None
+    if hasattr(index, "to_timestamp"):
+        index = index.to_timestamp()
+    index = _without_zone(index)
+    kind = getattr(index.dtype, "kind", "O")
+    if kind not in "mMiu":
+        return None
+    return TimeAxis(index.to_numpy(), kind in "mM")
+
+
+def _without_zone(stamps):
+    """Stamps with a time zone in universal time, in which no hour is twice."""
+    if getattr(getattr(stamps, "dtype", None), "time_zone", None) is not None:
+        # a series of polars
+        return stamps.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if getattr(getattr(stamps, "dtype", None), "tz", None) is None:
+        return stamps
+    if hasattr(stamps, "dt"):
+        return stamps.dt.tz_convert("UTC").dt.tz_localize(None)
+    return stamps.tz_convert("UTC").tz_localize(None)
+
+
+def split_record(X, y):
+    """X and y without a column "time", and the `TimeAxis` of both, or None.
+
+    Raises
+    ------
+    ValueError
+        If the rows of X and y are not of the same times, or are the same rows of an
+        index in another order.
+    """
+    X, of_inputs = split_time(X, "X")
+    y, of_outputs = split_time(y, "y")
+    _check_agreement(of_inputs, of_outputs)
+    for axis in (of_inputs, of_outputs):
+        if axis is not None and axis.is_time:
+            return X, y, axis
+    return X, y, of_inputs if of_inputs is not None else of_outputs
+
+
+def _check_agreement(of_inputs, of_outputs):
+    if of_inputs is None or of_outputs is None:
+        return
+    one, other = of_inputs.stamps, of_outputs.stamps
+    if len(one) != len(other) or one.dtype.kind != other.dtype.kind:
+        # numbers of rows that are compared later, or one index that is no time
+        return
+    differ = np.flatnonzero(one != other)
+    if not len(differ):
+        return
+    row = differ[0]
+    if of_inputs.is_time:
+        raise ValueError(
+            f"The times of X and y contradict each other in {len(differ)} rows, the "
+            f"first of them row {row}: {one[row]} and {other[row]}. Join both by time, "
+            "or pass arrays, whose rows are taken by their order."
+        )
+    if np.array_equal(np.sort(one), np.sort(other)):
+        raise ValueError(
+            f"The indices of X and y have the same rows in another order, from row "
+            f"{row} on: {one[row]} and {other[row]}. Sort both alike, as "
+            "y.loc[X.index] does, or pass arrays."
+        )
+
+
+def split_sessions(sessions, axis, n_rows):
+    """First row of every session, and the end; holes end one for "infer"."""
+    if not (isinstance(sessions, str) and sessions == "infer"):
+        return session_starts(check_sessions(sessions, n_rows), n_rows)
+    if axis is None:
+        raise ValueError(
+            "sessions='infer' splits a record where time has a hole: X or y must have "
+            "an index of times, or a column named 'time'. Pass the id of the record "
+            "of each row instead."
+        )
+    starts = np.array([0, n_rows])
+    _check_order(axis, starts)
+    steps = _steps(axis, starts)
+    holes = 1 + np.flatnonzero(steps > HOLE * _sampling_time(steps))
+    return np.concatenate([[0], holes, [n_rows]]).astype(np.int64)
+
+
+def check_time(axis, starts, expected=None):
+    """Sampling time of a record, seconds or what its stamps are in; None without.
+
+    Parameters
+    ----------
+    axis : TimeAxis or None
+    starts : (n_sessions + 1,) array
+        First row of every session, and the end.
+    expected : float, default=None
+        The sampling time of the training record.
+
+    Raises
+    ------
+    ValueError
+        For stamps that are missing, repeated or not in order within a session.
+
+    Warns
+    -----
+    SamplingWarning
+        For holes within a session, another sampling time than expected, and numbers of
+        rows that are not in order.
+    """
+    if axis is None or len(axis.stamps) < 2:
+        return None
+    if not axis.is_time:
+        _warn_of_rows(axis, starts)
+        return None
+    _check_order(axis, starts)
+    steps = _steps(axis, starts)
+    sampling_time = _sampling_time(steps)
+    if not np.isfinite(sampling_time):
+        return None
+    _warn_of_holes(axis, steps, sampling_time)
+    if expected is not None and abs(sampling_time / expected - 1.0) > TOLERANCE:
+        warn_caller(
+            f"The rows are {sampling_time:.6g} apart, and {expected:.6g} in the "
+            "training record: lags count rows, so the model predicts another speed. "
+            "Resample the record.",
+            SamplingWarning,
+        )
+    return sampling_time
+
+
+def _steps(axis, starts):
+    """Time from each row to the next (n_rows - 1,), NaN from session to session."""
+    steps = np.diff(axis.values)
+    steps[starts[1:-1] - 1] = np.nan
+    return steps
+
+
+def _sampling_time(steps):
+    """The median step, NaN without any."""
+    steps = steps[np.isfinite(steps)]
+    return float(np.median(steps)) if len(steps) else np.nan
+
+
+def _check_order(axis, starts):
+    """Refuse stamps that are missing, repeated or not in order."""
+    stamps = axis.stamps
+    missing = np.flatnonzero(stamps != stamps)
+    if len(missing):
+        raise ValueError(
+            f"The time is missing in {len(missing)} rows, the first of them row "
+            f"{missing[0]}. Fill it in, or leave the rows out."
+        )
+    steps = _steps(axis, starts)
+    for wrong, what, remedy in (
+        (steps < 0.0, "not in order", "Sort the record by time"),
+        (steps == 0.0, "repeated", "Keep one row of each time"),
+    ):
+        rows = 1 + np.flatnonzero(wrong)
+        if len(rows):
+            row = rows[0]
+            raise ValueError(
+                f"Times are {what} in {len(rows)} rows, the first of them row {row}: "
+                f"{stamps[row - 1]} and {stamps[row]}. {remedy}; if a new record "
+                "begins there, pass sessions."
+            )
+
+
+def _warn_of_holes(axis, steps, sampling_time):
+    uneven = (steps > HOLE * sampling_time) | (steps < sampling_time / HOLE)
+    rows = 1 + np.flatnonzero(uneven)
+    if len(rows):
+        row = rows[0]
+        warn_caller(
+            f"Steps in time are {sampling_time:.6g}, but {len(rows)} of them are not; "
+            f"the first leads to row {row}, from {axis.stamps[row - 1]} to "
+            f"{axis.stamps[row]}. "
+            "Lags count rows: pass sessions='infer' to begin a new record behind "
+            "every hole, or resample the record.",
+            SamplingWarning,
+        )
+
+
+def _warn_of_rows(axis, starts):
+    """Warn of numbers of rows that do not count up."""
+    steps = _steps(axis, starts)
+    uneven = (steps != _sampling_time(steps)) | (steps <= 0.0)
+    rows = 1 + np.flatnonzero(uneven & np.isfinite(steps))
+    if len(rows):
+        row = rows[0]
+        warn_caller(
+            f"The index of the rows does not count up evenly in {len(rows)} places; "
+            f"the first is row {row}, from {axis.stamps[row - 1]} to "
+            f"{axis.stamps[row]}. Lags count rows, which must be in the order of time "
+            "without gaps: cross-validate by TimeSeriesSplit, without shuffling or "
+            "bootstrap, pass sessions where records meet, or reset the index.",
+            SamplingWarning,
+        )

@@ -1,0 +1,102 @@
+"""The data of a fit of a lagged model, checked, and the names of their signals."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _validation as checks
+from .._frames import column_names
+from .._time_axis import check_time, split_record, split_sessions
+
+# Attributes that the data alone set, before the fit.
+OF_INPUTS = (
+    "n_features_in_",
+    "feature_names_in_",
+    "output_names_",
+    "sampling_time_",
+)
+
+
+class TrainingRecord(NamedTuple):
+    """The checked data of a fit.
+
+    U, Y : (n_rows, n_inputs) and (n_rows, n_outputs)
+    starts : (n_sessions + 1,) first row of every session, and n_rows
+    single_output : whether y has one dimension
+    attributes : dict of what an estimator says of these data, see `OF_INPUTS`
+    """
+
+    U: np.ndarray
+    Y: np.ndarray
+    starts: np.ndarray
+    single_output: bool
+    attributes: dict
+
+
+def check_training_record(estimator, X, y, sessions):
+    """The `TrainingRecord` of the arguments of `fit`.
+
+    Sets the attributes of the inputs of the estimator.
+    """
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but "
+            "the target y is None."
+        )
+    X, y, axis = split_record(X, y)
+    names = column_names(y)
+    y = checks.check_outputs(y)
+    Y = checks.own(y.reshape(len(y), -1))
+    for name in OF_INPUTS:
+        estimator.__dict__.pop(name, None)
+    if X is None or (axis is not None and np.shape(X)[1:] == (0,)):
+        U = np.empty((len(Y), 0))
+        estimator.n_features_in_ = 0
+    else:
+        U = checks.validate_data(
+            estimator,
+            X,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2,
+        )
+    U = checks.own(U)
+    checks.check_lengths(U, Y, "X", "y")
+    for array, name in ((U, "X"), (Y, "y")):
+        checks.check_magnitude(array, name)
+        checks.check_any_value(array, name)
+    if names is not None:
+        _refuse_common_names(estimator, names)
+        estimator.output_names_ = np.array(names, dtype=object)
+    starts = split_sessions(sessions, axis, len(Y))
+    sampling_time = check_time(axis, starts)
+    if sampling_time is not None:
+        estimator.sampling_time_ = sampling_time
+    attributes = {k: v for k, v in vars(estimator).items() if k in OF_INPUTS}
+    return TrainingRecord(U, Y, starts, y.ndim == 1, attributes)
+
+
+def _refuse_common_names(estimator, names):
+    """Refuse a signal that is an input and an output at once."""
+    both = [
+        name for name in getattr(estimator, "feature_names_in_", ()) if name in names
+    ]
+    if both:
+        raise ValueError(
+            f"X and y both have a column {both[0]!r}. Past outputs are regressors "
+            "anyway, and the present one is not known: leave it out of X, as "
+            f"X.drop(columns={both}) does, or rename it."
+        )
+
+
+def input_names(estimator):
+    """Names of the inputs: ``feature_names_in_``, or x0, x1, ..."""
+    default = [f"x{k}" for k in range(estimator.n_features_in_)]
+    return getattr(estimator, "feature_names_in_", default)
+
+
+def output_names(estimator, n_outputs):
+    """Names of the outputs: ``output_names_``, or y, or y0, y1, ..."""
+    default = ["y"] if n_outputs == 1 else [f"y{k}" for k in range(n_outputs)]
+    return getattr(estimator, "output_names_", default)

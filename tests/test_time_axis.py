@@ -1,0 +1,160 @@
+"""Stamps of rows: what they must be, and what follows from them."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn.exceptions import SamplingWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+N = 90
+TIMES = pd.date_range("2024-05-01", periods=N, freq="90s")
+
+
+def signals():
+    rng = np.random.default_rng(1)
+    u, y = rng.uniform(-1, 1, size=N), np.zeros(N)
+    for t in range(1, N):
+        y[t] = 0.8 * y[t - 1] + u[t - 1]
+    return u, y + 0.01 * rng.standard_normal(N)
+
+
+U, Y = signals()
+FRAME = pd.DataFrame({"u": U}, index=TIMES)
+LEVEL = pd.Series(Y, TIMES, name="level")
+HOLES = np.r_[:30, 35:60, 70:N]
+
+
+def model():
+    return SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=(), max_cycles=5, tol=1.0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return model().fit(FRAME, LEVEL)
+
+
+@pytest.mark.parametrize(
+    "X, y, expected",
+    [
+        (FRAME, Y, 90.0),
+        (U[:, None], LEVEL, 90.0),
+        (FRAME.tz_localize("Europe/Berlin"), Y, 90.0),
+        (FRAME.set_axis(TIMES - TIMES[0]), Y, 90.0),
+        (FRAME.set_axis(TIMES.to_period("s")), Y, 90.0),
+        (FRAME.reset_index(names="time"), Y, 90.0),
+        (FRAME.assign(time=np.arange(N) * 0.25), Y, 0.25),
+        (FRAME.assign(time=np.arange(N)).to_numpy(), Y, None),
+        (FRAME.reset_index(drop=True), Y, None),
+    ],
+)
+def test_sampling_time(X, y, expected):
+    fitted = model().fit(X, y)
+    assert getattr(fitted, "sampling_time_", None) == expected
+
+
+def test_a_summer_time_has_every_hour_once():
+    hours = pd.date_range("2024-10-26", periods=N, freq="h", tz="Europe/Berlin")
+    assert model().fit(FRAME.set_axis(hours), Y).sampling_time_ == 3600.0
+    as_column = FRAME.assign(time=hours)
+    assert model().fit(as_column, Y).sampling_time_ == 3600.0
+
+
+@pytest.mark.parametrize(
+    "rows, problem",
+    [
+        (np.r_[:20, 40:50, 20:40, 50:N], "Times are not in order in 1 rows.* row 30"),
+        (np.r_[:20, 19:N], "Times are repeated in 1 rows, the first of them row 20"),
+    ],
+)
+def test_times_must_rise(fitted, rows, problem):
+    X, y = FRAME.iloc[rows], LEVEL.iloc[rows]
+    for call in (model().fit, fitted.predict, fitted.score):
+        with pytest.raises(ValueError, match=problem):
+            call(X, y)
+        # as sessions they may begin anew
+    first = np.flatnonzero(np.diff(rows) <= 0)[0] + 1
+    sessions = np.arange(N + (len(rows) - N)) >= first
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)
+        assert fitted.score(X, y, sessions=sessions) > 0.9
+
+
+def test_a_missing_time_is_refused():
+    stamps = TIMES.to_numpy().copy()
+    stamps[4] = np.datetime64("NaT")
+    with pytest.raises(ValueError, match="time is missing in 1 rows.* row 4"):
+        model().fit(FRAME.set_axis(pd.DatetimeIndex(stamps)), Y)
+    numbers = np.arange(N, dtype=float)
+    numbers[7] = np.nan
+    with pytest.raises(ValueError, match="time is missing in 1 rows.* row 7"):
+        model().fit(FRAME.assign(time=numbers), Y)
+
+
+def test_a_time_is_no_text():
+    with pytest.raises(ValueError, match="column 'time' of X.*pandas.to_datetime"):
+        model().fit(FRAME.assign(time=TIMES.astype(str)), Y)
+
+
+def test_indices_must_not_contradict_each_other(fitted):
+    later = LEVEL.set_axis(TIMES + pd.Timedelta("90s"))
+    with pytest.raises(ValueError, match="contradict each other in 90 rows.* row 0"):
+        model().fit(FRAME, later)
+    with pytest.raises(ValueError, match="contradict each other"):
+        fitted.predict(FRAME, later)
+    numbered, order = FRAME.reset_index(drop=True), np.r_[1, 0, 2:N]
+    with pytest.raises(ValueError, match="same rows in another order, from row 0 on"):
+        model().fit(numbered, LEVEL.reset_index(drop=True).iloc[order])
+    # another numbering is no contradiction, nor is an index beside none
+    model().fit(numbered, pd.Series(Y, np.arange(N) + 5))
+    model().fit(FRAME, LEVEL.reset_index(drop=True))
+
+
+def test_holes_are_warned_of_and_make_sessions(fitted):
+    X, y = FRAME.iloc[HOLES], LEVEL.iloc[HOLES]
+    hole = "Steps in time are 90, but 2 of them are not; the first leads to row 30"
+    for call in (model().fit, fitted.predict, fitted.score):
+        with pytest.warns(SamplingWarning, match=hole):
+            call(X, y)
+    sessions = np.repeat([0, 1, 2], [30, 25, 20])
+    inferred = model().fit(X, y, sessions="infer")
+    told = model().fit(X, y, sessions=sessions)
+    assert_array_equal(inferred.posterior_covariance_, told.posterior_covariance_)
+    for method in (fitted.predict, fitted.score, fitted.sample_y):
+        assert_array_equal(
+            method(X, y, sessions="infer"), method(X, y, sessions=sessions)
+        )
+    with pytest.raises(ValueError, match="'infer' splits.*index of times"):
+        model().fit(U[:, None], Y, sessions="infer")
+
+
+def test_another_sampling_time_is_warned_of(fitted):
+    with pytest.warns(SamplingWarning, match="180 apart, and 90 in the training"):
+        fitted.predict(FRAME.iloc[::2], LEVEL.iloc[::2])
+
+
+def test_an_index_that_jumps_is_warned_of(fitted):
+    numbered = FRAME.reset_index(drop=True)
+    shuffled = np.random.default_rng(0).permutation(N)
+    drawn = np.sort(np.random.default_rng(0).integers(N, size=N))
+    for rows in (shuffled, drawn, HOLES):
+        with pytest.warns(SamplingWarning, match="does not count up evenly"):
+            model().fit(numbered.iloc[rows], Y[rows])
+    # every tenth row, or the second part of a record, does
+    model().fit(numbered.iloc[::3], Y[::3])
+    model().fit(numbered.iloc[30:], Y[30:])
+    sessions = np.repeat([0, 1, 2], [30, 25, 20])
+    model().fit(numbered.iloc[HOLES], Y[HOLES], sessions=sessions)
+
+
+def test_a_record_of_times_alone_is_an_autoregression():
+    times = pd.DataFrame({"time": TIMES})
+    fitted = model().fit(times, Y)
+    assert fitted.n_features_in_ == 0 and fitted.sampling_time_ == 90.0
+    assert fitted.predict(times, Y).shape == (N,)
+    assert fitted.predict(times[:5], y_init=Y[:2]).shape == (5,)
