@@ -13,7 +13,15 @@ from ._validation import check_sessions, session_starts
 from ._warnings import warn_caller
 from .exceptions import SamplingWarning
 
-__all__ = ["TimeAxis", "check_time", "split_record", "split_sessions", "split_time"]
+__all__ = [
+    "TimeAxis",
+    "check_continuation",
+    "check_time",
+    "split_record",
+    "split_sessions",
+    "split_time",
+    "times_after",
+]
 
 COLUMN = "time"
 # A step of so many sampling times is a hole.
@@ -190,6 +198,59 @@ def check_time(axis, starts, expected=None):
             SamplingWarning,
         )
     return sampling_time
+
+
+def check_continuation(last, axis, sampling_time):
+    """Times of rows that follow on a record (n_rows,), or None where not known.
+
+    Parameters
+    ----------
+    last : stamp of the last row of the record, or None
+    axis : TimeAxis or None
+        Of the rows that follow.
+    sampling_time : float or None
+
+    Raises
+    ------
+    ValueError
+        If they begin before the record ends, or are not in order.
+
+    Warns
+    -----
+    SamplingWarning
+        For a hole between both, or other ones as `check_time` tells.
+    """
+    if axis is None or not axis.is_time:
+        return None
+    check_time(axis, np.array([0, len(axis.stamps)]), sampling_time)
+    if last is None or np.asarray(last).dtype.kind != axis.stamps.dtype.kind:
+        return axis.stamps
+    step = TimeAxis(np.array([last, axis.stamps[0]]), True).values
+    step = float(step[1] - step[0])
+    if step <= 0.0:
+        raise ValueError(
+            f"The rows to forecast must follow on the record, which ends at {last}; "
+            f"they begin at {axis.stamps[0]}."
+        )
+    if sampling_time is not None and step > HOLE * sampling_time:
+        warn_caller(
+            f"The record ends at {last}, and the rows to forecast begin {step:.6g} "
+            f"later, at {axis.stamps[0]}; the sampling time is {sampling_time:.6g}. "
+            "They are taken to follow without a gap: pass X_past and y_past up to "
+            "their begin.",
+            SamplingWarning,
+        )
+    return axis.stamps
+
+
+def times_after(last, sampling_time, n_rows):
+    """Times of rows that follow on a record (n_rows,), None if its are not known."""
+    if last is None or sampling_time is None:
+        return None
+    behind = sampling_time * np.arange(1, n_rows + 1)
+    if np.asarray(last).dtype.kind not in "mM":
+        return last + behind
+    return last + np.round(behind * 1e9).astype("timedelta64[ns]")
 
 
 def _steps(axis, starts):

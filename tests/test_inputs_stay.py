@@ -65,7 +65,9 @@ def frame(array, folder):
     if array.ndim == 1:
         table = pd.Series(array.copy())
     else:
-        names = [f"x{k}" for k in range(array.shape[1])]
+        # a signal is not an input and an output at once
+        kind = "y" if np.isin(array, Y).all() else "x"
+        names = [f"{kind}{k}" for k in range(array.shape[1])]
         table = pd.DataFrame(array.copy(), columns=names)
     return table, [table.to_numpy()]
 
@@ -104,6 +106,7 @@ LAGGED = {
         take(U), take(Y), sessions=take(S), n_samples=3
     ),
     "score": lambda m, take: m.score(take(U), take(Y), take(W), sessions=take(S)),
+    "forecast": lambda m, take: _forecast(m, take),
     "stream": lambda m, take: _stream(m, take),
 }
 MACHINE = {
@@ -178,6 +181,13 @@ CASES = [
     # and so are the records of regressors
     if container is not csr or methods not in (STATIC, LAGGED)
 ]
+
+
+def _forecast(model, take):
+    ahead = model.forecast(
+        X_future=take(U), X_past=take(U[:6]), y_past=take(Y[:6]), n_paths=2
+    )
+    return [ahead[name] for name in ("y_pred", "y_std", "lower", "upper", "paths")]
 
 
 def _stream(model, take):

@@ -29,6 +29,7 @@ from .prediction.streaming import (
     state_shapes,
 )
 from .queries import fill_after_state, make_query, query_after_state, rows_before
+from .record_end import RecordEnd, end_of_record
 from .records.lags import complete_rows
 from .records.layout import typical_step
 from .returned_frames import ReturnedFramesMixin
@@ -44,6 +45,7 @@ class LaggedModel(NamedTuple):
     step_variance : (n_outputs,) mean square of the steps from row to row
     single_output : whether y had one dimension in fit
     bands : what turns standard deviations into bands
+    end : of the training record
     """
 
     ensemble: Ensemble
@@ -52,12 +54,14 @@ class LaggedModel(NamedTuple):
     step_variance: np.ndarray
     single_output: bool
     bands: Bands
+    end: RecordEnd
 
 
-def make_lagged_model(networks, weights, record, seen, single_output):
+def make_lagged_model(networks, weights, record, seen, single_output, end_time=None):
     """The model of learned networks, and what it keeps of its training record.
 
-    ``seen`` is the part of the record to which the networks were fitted.
+    ``seen`` is the part of the record to which the networks were fitted; ``end_time``
+    the time of the last row.
     """
     U, Y, lags, starts = record
     members = tuple(LaggedNetwork(network.fitted, lags) for network in networks)
@@ -68,6 +72,7 @@ def make_lagged_model(networks, weights, record, seen, single_output):
         step_variance=typical_step(seen.Y, starts),
         single_output=single_output,
         bands=bands_of(U, Y, lags.difference),
+        end=end_of_record(U[starts[-2] :], Y[starts[-2] :], lags.max_lag, end_time),
     )
 
 
@@ -194,31 +199,16 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
         else:
             query = query_after_state(self, X, y, y_init, X_init)
             query = fill_after_state(query, state, fill_inputs)
+        names = output_names(self, model.ensemble.n_outputs)
         if with_state:
             forecast, state = _run_on(model.ensemble, query, state)
-        else:
-            steps = _steps(y, horizon)
-            forecast = ensembles.forecast(
-                model.ensemble, query.record, query.n_known, steps, return_std
-            )
-        if forecast.n_diverged:
-            warn_caller(
-                f"{forecast.n_diverged} predicted rows diverged (beyond "
-                f"{DIVERGENCE_LIMIT:.0f} standard deviations of the "
-                "training record) and are NaN.",
-                DivergenceWarning,
-            )
-        elif _steps(y, horizon) == np.inf:
-            _warn_of_missing_inputs(self, query, forecast.mean)
-        _warn_of_extrapolation(self, query)
-        names = output_names(self, model.ensemble.n_outputs)
-        mean = _shape_like_y(model, query, forecast.mean)
+            _warn_of_rows(self, query, forecast, True)
+            mean = _shape_like_y(model, query, forecast.mean)
+            mean = self._returned(mean, names, X, y)
+            return (mean, state) if return_state else mean
+        mean, std = predict_query(self, query, _steps(y, horizon), return_std)
         mean = self._returned(mean, names, X, y)
-        if return_std:
-            std = _bands(model, query, forecast, y, horizon)
-            std = _shape_like_y(model, query, std)
-            return mean, self._returned(std, names, X, y)
-        return (mean, state) if return_state else mean
+        return (mean, self._returned(std, names, X, y)) if return_std else mean
 
     def stream(self, X_init=None, y_init=None, *, state=None):
         """Predict row by row, for use inside a controller.
@@ -334,27 +324,7 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
                 f"n_samples must be a positive integer; got {n_samples!r}."
             )
         query = make_query(self, X, y, horizon, y_init, X_init, sessions, fill_inputs)
-        runs = query.record, query.n_known, _steps(y, horizon)
-        drawn, n_diverged = ensembles.draws(
-            self._lagged.ensemble, *runs, n_samples, draw_seed(random_state)
-        )
-        factor = self._lagged.bands.factor
-        if runs[-1] == np.inf and (factor != 1.0).any():
-            # as wide as the bands
-            mean = ensembles.forecast(self._lagged.ensemble, *runs, False).mean
-            mean = mean[:, :, None]
-            drawn = mean + factor[:, None] * (drawn - mean)
-        if n_diverged:
-            warn_caller(
-                f"{n_diverged} of {n_samples} draws diverged (beyond "
-                f"{DIVERGENCE_LIMIT:.0f} standard deviations of the "
-                "training record) and are NaN from there on.",
-                DivergenceWarning,
-            )
-        elif runs[-1] == np.inf:
-            _warn_of_missing_inputs(self, query, drawn.mean(axis=2))
-        _warn_of_extrapolation(self, query)
-        return _shape_like_y(self._lagged, query, drawn)
+        return draw_records(self, query, _steps(y, horizon), n_samples, random_state)
 
     @on_one_blas_thread
     def score(
@@ -425,13 +395,65 @@ def _steps(y, horizon):
     return np.inf if y is None or horizon is None else min(horizon, len(y))
 
 
-def _bands(model, query, forecast, y, horizon):
+def predict_query(estimator, query, steps, return_std):
+    """Predictions of a query and their standard deviations, or None, shaped like y."""
+    model = estimator._lagged
+    forecast = ensembles.forecast(
+        model.ensemble, query.record, query.n_known, steps, return_std
+    )
+    _warn_of_rows(estimator, query, forecast, steps == np.inf)
+    mean = _shape_like_y(model, query, forecast.mean)
+    if not return_std:
+        return mean, None
+    return mean, _shape_like_y(model, query, _bands(model, query, forecast, steps))
+
+
+def draw_records(estimator, query, steps, n_samples, random_state):
+    """Draws of a query, the last axis of the result."""
+    model = estimator._lagged
+    runs = query.record, query.n_known, steps
+    drawn, n_diverged = ensembles.draws(
+        model.ensemble, *runs, n_samples, draw_seed(random_state)
+    )
+    factor = model.bands.factor
+    if steps == np.inf and (factor != 1.0).any():
+        # as wide as the bands
+        mean = ensembles.forecast(model.ensemble, *runs, False).mean
+        mean = mean[:, :, None]
+        drawn = mean + factor[:, None] * (drawn - mean)
+    if n_diverged:
+        warn_caller(
+            f"{n_diverged} of {n_samples} draws diverged (beyond "
+            f"{DIVERGENCE_LIMIT:.0f} standard deviations of the "
+            "training record) and are NaN from there on.",
+            DivergenceWarning,
+        )
+    elif steps == np.inf:
+        _warn_of_missing_inputs(estimator, query, drawn.mean(axis=2))
+    _warn_of_extrapolation(estimator, query)
+    return _shape_like_y(model, query, drawn)
+
+
+def _bands(model, query, forecast, steps):
     """Standard deviations with what the bands add to them."""
-    is_free_run = _steps(y, horizon) == np.inf
     ensemble, record = model.ensemble, query.record
     scale = ensemble.members[0].fitted.scaling.y_scale
-    arguments = record, ensemble.max_lag, is_free_run, scale
+    arguments = record, ensemble.max_lag, steps == np.inf, scale
     return widen(model.bands, forecast.std, forecast.mean, *arguments)
+
+
+def _warn_of_rows(estimator, query, forecast, is_free_run):
+    """Warn of rows without a prediction, and of those that are extrapolated."""
+    if forecast.n_diverged:
+        warn_caller(
+            f"{forecast.n_diverged} predicted rows diverged (beyond "
+            f"{DIVERGENCE_LIMIT:.0f} standard deviations of the "
+            "training record) and are NaN.",
+            DivergenceWarning,
+        )
+    elif is_free_run:
+        _warn_of_missing_inputs(estimator, query, forecast.mean)
+    _warn_of_extrapolation(estimator, query)
 
 
 def _warn_of_extrapolation(estimator, query):
@@ -458,16 +480,20 @@ def _warn_of_extrapolation(estimator, query):
 def _warn_of_missing_inputs(estimator, query, mean):
     """Warn of the first input for lack of which a free run ends."""
     lost = _rows_of_user(query, np.isnan(mean).any(axis=1))
-    missing = _rows_of_user(query, np.isnan(query.record.U))
-    if not (lost.any() and missing.any()):
+    everywhere = np.isnan(query.record.U)
+    if not (lost.any() and everywhere.any()):
         return
-    row = int(missing.any(axis=1).argmax())
-    name = input_names(estimator)[int(missing[row].argmax())]
+    missing = _rows_of_user(query, everywhere)
+    if missing.any():
+        row = int(missing.any(axis=1).argmax())
+        signal, place = missing[row].argmax(), f"in row {row}"
+    else:
+        signal, place = everywhere.any(axis=0).argmax(), "before the first row"
     warn_caller(
-        f"Input {name} is missing in row {row}, and {missing.any(axis=1).sum()} rows "
-        f"lack an input: a free run cannot go on, {lost.sum()} rows are NaN, the first "
-        f"of them row {lost.argmax()}. Pass fill_inputs='hold' or 'interpolate', or "
-        "measured outputs and a horizon.",
+        f"Input {input_names(estimator)[int(signal)]} is missing {place}, and "
+        f"{everywhere.any(axis=1).sum()} rows lack an input: a free run cannot go on, "
+        f"{lost.sum()} rows are NaN, the first of them row {lost.argmax()}. Pass "
+        "fill_inputs='hold' or 'interpolate', or measured outputs and a horizon.",
         MissingInputWarning,
     )
 

@@ -10,6 +10,7 @@ from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import copy_input_attributes, network_attributes, set_attributes
+from .forecasting import ForecastMixin
 from .lagged import LaggedPredictorMixin, make_lagged_model
 from .learning.lag_choice import choose_lag
 from .learning.lagged_problem import (
@@ -45,7 +46,7 @@ WORTH_A_WORD = 0.05
 @public
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressor(
-    LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+    ForecastMixin, LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 ):
     r"""Nonlinear ARX model: a self-pruning network on lagged inputs and outputs.
 
@@ -372,8 +373,8 @@ class SparseBayesNARXRegressor(
             record,
             self.validation_fraction,
         )
-        single = given.single_output
-        model = make_lagged_model(fit.networks, weights, record, seen, single)
+        told = given.single_output, given.end_time
+        model = make_lagged_model(fit.networks, weights, record, seen, *told)
         self._store(fit, model, regressors)
         if self.focus == "prediction":
             residuals = outputs - posterior.mean(fit.networks[0].fitted, regressors)

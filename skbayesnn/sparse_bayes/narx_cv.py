@@ -14,6 +14,7 @@ from .._sklearn import fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import set_attributes
 from .calibration import band_factor, by_stretch
+from .forecasting import ForecastMixin
 from .held_out import Data, Task, fit_or_score, reference_errors, settled
 from .lagged import LaggedPredictorMixin
 from .learning.selection import stretches
@@ -23,6 +24,7 @@ from .parameters import (
     check_hidden_layer_sizes,
 )
 from .prediction.ensemble import Ensemble
+from .record_end import end_of_record
 from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
@@ -41,7 +43,7 @@ SEARCH_TIME = 0.6
 @public
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressorCV(
-    LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+    ForecastMixin, LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 ):
     r"""Nonlinear ARX model with built-in choice of lags, prior strength and kind.
 
@@ -289,7 +291,9 @@ class SparseBayesNARXRegressorCV(
             tuple(member._lagged.ensemble.members[0] for member in members), weights
         )
         factor = band_factor(by_stretch(networks, kept), ensemble, data)
-        self._store(members, ensemble, results, factor)
+        first, max_lag = given.starts[-2], ensemble.max_lag
+        end = end_of_record(given.U[first:], given.Y[first:], max_lag, given.end_time)
+        self._store(members, ensemble, results, factor, end)
         if self.verbose:
             print(self.summary_)
         return self
@@ -428,11 +432,12 @@ class SparseBayesNARXRegressorCV(
         weights = np.array(weights)[stable]
         return members, weights / weights.sum()
 
-    def _store(self, members, ensemble, results, factor):
+    def _store(self, members, ensemble, results, factor, end):
         """Keep the ensemble, and set all public attributes."""
         best, weights = members[0], ensemble.weights
         bands = best._lagged.bands._replace(factor=factor)
-        self._lagged = best._lagged._replace(ensemble=ensemble, bands=bands)
+        told = dict(ensemble=ensemble, bands=bands, end=end)
+        self._lagged = best._lagged._replace(**told)
         union = union_of_lags([network.lags for network in ensemble.members])
         names = lagged_names(
             union, input_names(self), output_names(self, ensemble.n_outputs)

@@ -25,7 +25,7 @@ class Query(NamedTuple):
     n_before: int = 0
 
 
-def _check_inputs(estimator, X, name="X"):
+def check_inputs(estimator, X, name="X"):
     """Inputs as an array (n_rows, n_inputs); a column of times is left out."""
     X, _ = split_time(X, name)
     if estimator.n_features_in_ == 0:
@@ -56,7 +56,7 @@ def _check_free_run_inputs(X):
         )
 
 
-def _check_outputs(estimator, y, name):
+def check_outputs(estimator, y, name):
     """Outputs as an array (n_rows, n_outputs); their names are compared."""
     model = estimator._lagged
     y, _ = split_time(y, name)
@@ -101,7 +101,7 @@ def _query_alone(estimator, X, y_init, X_init, sessions, fill_inputs):
     """A record of which no outputs are measured but the first ones."""
     _check_free_run_inputs(X)
     X, axis = split_time(X, "X")
-    U = _check_inputs(estimator, X)
+    U = check_inputs(estimator, X)
     starts = _sessions_in_time(estimator, sessions, axis, len(U))
     U = fill_missing(U, starts, fill_inputs)
     return _query_free_run(estimator, U, starts, y_init, X_init)
@@ -132,15 +132,15 @@ def _query_measured(estimator, X, y, sessions):
     """A record with measured outputs."""
     model = estimator._lagged
     X, y, axis = split_record(X, y)
-    Y = _check_outputs(estimator, y, "y")
-    U = np.empty((len(Y), 0)) if X is None else _check_inputs(estimator, X)
+    Y = check_outputs(estimator, y, "y")
+    U = np.empty((len(Y), 0)) if X is None else check_inputs(estimator, X)
     if X is None and estimator.n_features_in_:
         raise ValueError(
             f"X must hold the {estimator.n_features_in_} inputs; got None."
         )
     checks.check_lengths(U, Y, "X", "y")
     starts = _sessions_in_time(estimator, sessions, axis, len(Y))
-    return Query(_make_record(model, U, Y, starts), model.ensemble.max_lag)
+    return Query(make_record(model, U, Y, starts), model.ensemble.max_lag)
 
 
 def _query_free_run(estimator, U, starts, y_init, X_init):
@@ -152,18 +152,18 @@ def _query_free_run(estimator, U, starts, y_init, X_init):
         return _prepend(model, U, starts, before, np.tile(model.y_mean, (n_known, 1)))
     known = _check_initial_outputs(estimator, U, starts, y_init, X_init)
     if X_init is not None:
-        before = _check_inputs(estimator, X_init, "X_init")
+        before = check_inputs(estimator, X_init, "X_init")
         checks.check_lengths(before, known, "X_init", "y_init")
         return _prepend(model, U, starts, before, known)
     if len(known) < model.ensemble.max_lag:
         return _start_before(model, U, known)
     Y = np.full((len(U), known.shape[1]), np.nan)
     Y[: len(known)] = known
-    return Query(_make_record(model, U, Y, starts), len(known))
+    return Query(make_record(model, U, Y, starts), len(known))
 
 
 def _check_initial_outputs(estimator, U, starts, y_init, X_init):
-    known = _check_outputs(estimator, y_init, "y_init")
+    known = check_outputs(estimator, y_init, "y_init")
     max_lag = estimator._lagged.ensemble.max_lag
     if len(starts) > 2:
         raise ValueError(
@@ -195,7 +195,7 @@ def _start_before(model, U, known):
     Y = np.full((len(U), known.shape[1]), np.nan)
     Y[:n_before] = estimated
     Y[n_before : n_before + len(known)] = known
-    record = _make_record(model, U, Y, np.array([0, len(Y)]))
+    record = make_record(model, U, Y, np.array([0, len(Y)]))
     return Query(record, n_before + len(known), n_before)
 
 
@@ -208,7 +208,7 @@ def _prepend(model, U, starts, before, known):
         outputs += [known, np.full((stop - start, known.shape[1]), np.nan)]
     shift = n_before * np.arange(len(starts))
     U, Y = np.concatenate(records), np.concatenate(outputs)
-    return Query(_make_record(model, U, Y, starts + shift), n_before, n_before)
+    return Query(make_record(model, U, Y, starts + shift), n_before, n_before)
 
 
 def query_after_state(estimator, X, y, y_init, X_init):
@@ -218,18 +218,19 @@ def query_after_state(estimator, X, y, y_init, X_init):
             "state holds the rows before X: pass neither y, y_init nor X_init with it."
         )
     _check_free_run_inputs(X)
-    U = _check_inputs(estimator, X)
+    U = check_inputs(estimator, X)
     model = estimator._lagged
     Y = np.empty((len(U), model.ensemble.n_outputs))
-    return Query(_make_record(model, U, Y, np.array([0, len(U)])), 0)
+    return Query(make_record(model, U, Y, np.array([0, len(U)])), 0)
 
 
 def fill_after_state(query, state, way):
     """The query behind a state, whose inputs may be the last ones before a gap."""
     check_way(way)
-    record, before = query.record, np.asarray(state.inputs, dtype=np.float64)
+    record = query.record
+    before = np.asarray(getattr(state, "inputs", np.empty(0)), dtype=np.float64)
     if way is None or before.ndim != 2 or before.shape[1:] != record.U.shape[1:]:
-        # a state of another model is refused later
+        # what is no state of this model is refused later
         return query
     U = np.concatenate([before, record.U])
     U = fill_missing(U, np.array([0, len(U)]), way)[len(before) :]
@@ -251,6 +252,6 @@ def rows_before(estimator, X_init, y_init):
     return query.record.U, query.record.Y
 
 
-def _make_record(model, U, Y, starts):
+def make_record(model, U, Y, starts):
     # every member has lags of its own; those of the record are not read
     return Record(U, Y, model.ensemble.members[0].lags, starts)

@@ -1,7 +1,5 @@
 """Predictions as data frames, for those who ask for them."""
 
-import numpy as np
-
 from .._frames import check_library, make_frame
 from .._sklearn import OUTPUT_CONFIG
 from .._time_axis import split_time
@@ -60,4 +58,15 @@ class ReturnedFramesMixin:
             index = None if callable(index) else index
             if stamps is not None or index is not None:
                 return make_frame(library, columns, list(names), stamps, index)
-        return make_frame(library, columns, list(np.asarray(names, dtype=object)))
+        return make_frame(library, columns, list(names))
+
+    def _returned_at(self, values, names, time):
+        """The same for rows at given times, or None."""
+        library = getattr(self, OUTPUT_CONFIG, {}).get("predict", "default")
+        if library == "default":
+            return values
+        columns = values.reshape(len(values), -1)
+        if time is not None and library == "pandas" and time.dtype.kind in "mM":
+            index = check_library(library).Index(time)
+            return make_frame(library, columns, list(names), index=index)
+        return make_frame(library, columns, list(names), time)

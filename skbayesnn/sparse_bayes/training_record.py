@@ -24,6 +24,7 @@ class TrainingRecord(NamedTuple):
     starts : (n_sessions + 1,) first row of every session, and n_rows
     single_output : whether y has one dimension
     attributes : dict of what an estimator says of these data, see `OF_INPUTS`
+    end_time : of the last row, as its stamp; None where it is not known
     """
 
     U: np.ndarray
@@ -31,6 +32,7 @@ class TrainingRecord(NamedTuple):
     starts: np.ndarray
     single_output: bool
     attributes: dict
+    end_time: object = None
 
 
 def check_training_record(estimator, X, y, sessions):
@@ -74,7 +76,8 @@ def check_training_record(estimator, X, y, sessions):
     if sampling_time is not None:
         estimator.sampling_time_ = sampling_time
     attributes = {k: v for k, v in vars(estimator).items() if k in OF_INPUTS}
-    return TrainingRecord(U, Y, starts, y.ndim == 1, attributes)
+    end_time = None if sampling_time is None else axis.stamps[-1]
+    return TrainingRecord(U, Y, starts, y.ndim == 1, attributes, end_time)
 
 
 def _refuse_common_names(estimator, names):

@@ -125,6 +125,7 @@ def test_errors_add_up_in_the_bands():
     assert std[-1] > 10.0 * std[3]
 
 
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MissingInputWarning")
 def test_a_missing_input_ends_a_free_run_and_a_missing_output_its_windows():
     model, u, y = model_of()
     path = model.predict(missing(u, 50), y_init=y[:3])

@@ -256,6 +256,7 @@ def test_fit_leaves_gaps_out():
     assert np.isfinite(model.predict(u[clean], y[clean], sessions=sessions)).all()
 
 
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MissingInputWarning")
 def test_missing_input_ends_a_free_run(fitted):
     u, y = nonlinear_system(60, seed=4)
     u[40] = np.nan

@@ -112,6 +112,7 @@ def test_rows_that_were_given_are_not_judged(fitted):
     fitted.predict(u, X_init=before, y_init=y[:10])
 
 
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MissingInputWarning")
 def test_missing_inputs_are_not_out_of_range(fitted):
     u, _ = record(30, seed=1)
     u[20] = np.nan

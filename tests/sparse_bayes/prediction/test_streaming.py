@@ -185,6 +185,7 @@ def test_an_output_that_was_not_measured_stays_as_predicted():
     assert_array_equal(stream.state.outputs[0, -1], [predicted[0], 5.0])
 
 
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MissingInputWarning")
 def test_a_missing_input():
     model = fit(**MODELS["FIR"])
     u, _ = new_record(model)

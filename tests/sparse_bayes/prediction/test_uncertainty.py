@@ -275,6 +275,7 @@ def test_n_jobs_does_not_change_the_draws():
     assert_array_equal(*draws)
 
 
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MissingInputWarning")
 def test_known_and_missing_rows(models):
     u, y = record(60, seed=1)
     y[20] = np.nan
