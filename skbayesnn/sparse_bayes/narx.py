@@ -10,6 +10,7 @@ from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import copy_input_attributes, network_attributes, set_attributes
+from .exports import ExportMixin
 from .lagged import (
     LaggedPredictorMixin,
     check_training_record,
@@ -46,7 +47,7 @@ WORTH_A_WORD = 0.05
 
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressor(
-    LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+    ExportMixin, LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 ):
     r"""Nonlinear ARX model: a self-pruning network on lagged inputs and outputs.
 

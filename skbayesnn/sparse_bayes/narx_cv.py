@@ -14,6 +14,7 @@ from .._sklearn import fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import set_attributes
 from .calibration import band_factor, by_stretch
+from .exports import ExportMixin
 from .held_out import Data, Task, fit_or_score, reference_errors, settled
 from .lagged import (
     LaggedPredictorMixin,
@@ -44,7 +45,7 @@ SEARCH_TIME = 0.6
 
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressorCV(
-    LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+    ExportMixin, LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 ):
     r"""Nonlinear ARX model with built-in choice of lags, prior strength and kind.
 

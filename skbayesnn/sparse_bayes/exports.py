@@ -1,0 +1,42 @@
+"""What a fitted lagged model can become: a state space, C, ONNX.
+
+Each method imports what it needs when it is called.
+"""
+
+from sklearn.utils.validation import check_is_fitted
+
+from .lagged import input_names, output_names
+
+
+class ExportMixin:
+    """Exports of estimators that hold a `LaggedModel` as ``_lagged``."""
+
+    def to_state_space(self, *, sampling_time=None):
+        """Convert to x(t+1) = f(x, u), y = g(x, u), with exact Jacobians.
+
+        Parameters
+        ----------
+        sampling_time : float, default=None
+            Time between two rows, for the time axis of responses and for
+            python-control; ``sampling_time_`` by default, where the fit has found one.
+
+        Returns
+        -------
+        space : StateSpaceModel
+            A copy of what it needs of the model: operating points, linearisation,
+            static gain, step and impulse responses.
+        """
+        from .deployment.state_space import StateSpaceModel
+
+        check_is_fitted(self)
+        model = self._lagged
+        if sampling_time is None:
+            sampling_time = getattr(self, "sampling_time_", None)
+        return StateSpaceModel(
+            model.ensemble,
+            (model.u_mean, model.y_mean),
+            model.bands,
+            input_names(self),
+            output_names(model.ensemble.n_outputs),
+            sampling_time,
+        )
