@@ -40,3 +40,40 @@ class ExportMixin:
             output_names(model.ensemble.n_outputs),
             sampling_time,
         )
+
+    def to_c(self, path, *, name=None):
+        """Write the model as one file of C99, without dependencies or allocation.
+
+        Its functions make one step of a free run, take measured outputs, as a stream
+        does, and start from the training means; each in double and in single
+        precision. In double precision they give the outputs of a stream bit for bit if
+        the compiler is asked for what Numba uses: ``-std=c99``, and on x86 ``-mfma``.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write, such as "tanks.c".
+        name : str, default=None
+            Prefix of all names in it; by default that of the file without its ending.
+
+        Returns
+        -------
+        path : pathlib.Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the name is no identifier of C.
+
+        Examples
+        --------
+        The file begins with how it is used::
+
+            tanks_state s;
+            tanks_init(&s);
+            tanks_step(&s, &voltage, &level);
+        """
+        from .deployment.c_source import write_c
+
+        return write_c(self.to_state_space(), path, name)

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 from fitted_models import fitted_network, replace_fitted
-from lagged_models import NAMES, fit, fit_model, record
+from lagged_models import NAMES, fit, fit_model
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import SparseBayesNARXRegressor
@@ -191,11 +191,8 @@ def test_a_response_is_a_difference_of_runs(name):
     assert_array_equal(response.time, np.arange(15))
     runs = []
     for one in space.members:
-        start = (
-            one.find_operating_point(y=None if space.is_integrating else None, u=None)
-            if space.is_integrating
-            else one.find_operating_point(u=u)
-        )
+        given = {} if space.is_integrating else {"u": u}
+        start = one.find_operating_point(**given)
         runs.append(one.simulate(moved, start.x) - start.y)
     picks = [space.picks(Y) for Y in np.swapaxes(runs, 0, 1)]
     expected = np.einsum("tmo,mto->to", picks, runs)
@@ -266,29 +263,41 @@ def test_the_static_gain_of_an_ensemble():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_bands_against_draws_of_the_posterior():
-    """On the tanks, with the network itself at the draws, not linearised."""
+@pytest.mark.parametrize("focus, scale", [("prediction", 1.0), ("simulation", 0.1)])
+def test_bands_against_draws_of_the_posterior(focus, scale):
+    """On the tanks; a draw takes the network linearised in its weights.
+
+    It starts at its own rest, and what is fed back goes through the nonlinear network.
+    The posterior of a network that was fitted to free runs is linear in the whole
+    path: the draws are scaled down until they are, too.
+    """
     u, y = make_cascaded_tanks(return_X_y=True, random_state=0)
-    model = SparseBayesNARXRegressor(random_state=0, hidden_layer_sizes=(3,)).fit(u, y)
-    fitted, n_draws = fitted_network(model), 400
-    deviations = posterior.weight_deviations(fitted, n_draws, np.random.default_rng(0))
-    options = {"n_steps": 60, "amplitude": 0.2}
-    drawn = []
-    for deviation in deviations:
-        theta = fitted.network.theta.copy()
-        # a tenth: the posterior is that of the network linearised in its weights
-        theta[fitted.network.keep] += 0.1 * deviation
-        one = copy.deepcopy(model)
-        replace_fitted(one, network=fitted.network._replace(theta=theta))
-        drawn.append(one.to_state_space().step_response(**options).mean)
-    std = model.to_state_space().step_response(**options).std
-    ratio = np.std(drawn, axis=0)[5:] / (0.1 * std[5:])
-    # five standard errors, and what is not linear
-    assert np.abs(ratio - 1.0).max() < 5.0 / np.sqrt(2 * n_draws) + 0.05
+    model = SparseBayesNARXRegressor(5, 5, focus=focus, random_state=0).fit(u, y)
+    space, n_draws, rows, amplitude = model.to_state_space(), 200, 60, 0.2
+    (step,), start = space.steps, space.find_operating_point()
+    rng = np.random.default_rng(0)
+    deviations = posterior.weight_deviations(fitted_network(model), n_draws, rng)
+    deviations *= scale
+    inputs = np.tile(start.u, (400 + rows, 1))
+    inputs[400:] += amplitude
+    drawn = np.empty((n_draws, len(inputs)))
+    for draw, deviation in zip(drawn, deviations, strict=True):
+        x = start.x
+        for t, now in enumerate(inputs):
+            v = np.concatenate([x, now])
+            outputs = step.forward(v) + step.by_weights(v) @ deviation
+            draw[t] = outputs[0]
+            x = np.concatenate([v, outputs])[space.source]
+    drawn = drawn[:, 400:] - drawn[:, 399:400]
+    response = space.step_response(rows, amplitude=amplitude)
+    deviation = (drawn - response.mean[:, 0])[:, 5:] / response.std[5:, 0] / scale
+    # five standard errors of 0.954, as the rows of a draw go together
+    assert np.abs((np.abs(deviation) < 2.0).mean() - 0.954) < 5.0 * 0.015
+    low, high = np.quantile(deviation, [0.1587, 0.8413], axis=0)
+    assert_allclose((high - low) / 2.0, 1.0, atol=5.0 / np.sqrt(2 * n_draws))
 
 
 def test_two_outputs_have_two_columns():
-    u, y = record(2, 2)
     space = fit_model("two by two").to_state_space()
     assert space.static_gain([0.0, 0.1], input=1).y.shape == (2, 2)
     assert space.impulse_response(4, input="x1").mean.shape == (4, 2)
