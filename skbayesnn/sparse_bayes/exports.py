@@ -77,3 +77,41 @@ class ExportMixin:
         from .deployment.c_source import write_c
 
         return write_c(self.to_state_space(), path, name)
+
+    def to_onnx(self, path=None, *, dtype="float32"):
+        """Convert one step to ONNX: (state, u) -> (state_next, y).
+
+        The graph has standard operators alone, and any number of rows, each of them a
+        run of its own. Its state is that of :meth:`to_state_space`; names of its
+        entries, and ``initial_state``, that of the training means, are in the metadata
+        of the model. Feed ``state_next`` back as ``state``. A model without inputs has
+        no ``u``; one without lags has no state.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            A file to write, such as "tanks.onnx".
+        dtype : {"float32", "float64"}, default="float32"
+            Type of all numbers.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            The checked model.
+
+        Raises
+        ------
+        ImportError
+            Without onnx: ``pip install skbayesnn[onnx]``.
+
+        Notes
+        -----
+        Of a single network, the graph consists of Concat, MatMul, Add, Sub, Mul and the
+        activation, which do-mpc turns into an expression of CasADi. The median of an
+        ensemble needs more, which onnxruntime has: give do-mpc one of ``estimators_``.
+        As in the state space, a run that diverges goes on.
+        """
+        from .._onnx_graph import save
+        from .deployment.onnx_step import step_model
+
+        return save(step_model(self.to_state_space(), dtype), path)

@@ -114,9 +114,9 @@ class StateSpaceModel:
         Returns
         -------
         x_next : ndarray of shape (n_states,)
-            f(x, u).
+            The state of the next row, f(x, u).
         y : ndarray of shape (n_outputs,)
-            g(x, u).
+            The outputs of the row, g(x, u).
         """
         v = self._joined(x, u)
         Y = self.member_outputs(v)
