@@ -15,6 +15,7 @@ PUBLIC_MODULES = [
     "skbayesnn.displays",
     "skbayesnn.exceptions",
     "skbayesnn.metrics",
+    "skbayesnn.onnx",
 ]
 
 # Not asked of every docstring: an extended summary (ES01), See Also (SA01), examples

@@ -9,7 +9,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted((ROOT / "skbayesnn").rglob("*.py"))
-OPTIONAL = ("matplotlib", "pandas", "polars", "pooch", "tqdm", "rich")
+OPTIONAL = (
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pooch",
+    "tqdm",
+    "rich",
+    "onnx",
+    "onnxruntime",
+    "skl2onnx",
+    "control",
+)
 
 
 def imported_names(source):
@@ -45,5 +56,6 @@ def test_private_names_are_seen():
 def test_optional_packages_are_not_needed_for_the_import():
     blocked = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))"
     modules = "skbayesnn, skbayesnn.datasets, skbayesnn.displays, skbayesnn.metrics"
+    modules += ", skbayesnn.onnx"
     code = f"{blocked}; import {modules}"
     subprocess.run([sys.executable, "-c", code], check=True)

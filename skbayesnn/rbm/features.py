@@ -43,6 +43,35 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         for k in range(1, self.n_components_ + 1):
             yield H[:, :k]
 
+    def to_onnx(self, path=None, *, dtype="float32"):
+        """Convert ``transform`` to ONNX: X -> H.
+
+        The graph has standard operators alone, and any number of rows.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            A file to write, such as "features.onnx".
+        dtype : {"float32", "float64"}, default="float32"
+            Type of all numbers.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            The checked model.
+
+        Raises
+        ------
+        ImportError
+            Without onnx: ``pip install skbayesnn[onnx]``.
+        """
+        from .._onnx_graph import save
+        from .onnx_features import features_model
+
+        check_is_fitted(self)
+        rbm, n_features = self._inference_rbm(), self.n_features_in_
+        return save(features_model(rbm, self.binarize, n_features, dtype), path)
+
     def inverse_transform(self, H):
         """Compute the expected visible states from hidden ones.
 

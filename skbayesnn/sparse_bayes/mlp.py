@@ -223,6 +223,36 @@ class SparseBayesMLPRegressor(
         """What predictions need."""
         return self._learned.fitted
 
+    def to_onnx(self, path=None, *, dtype="float32"):
+        """Convert ``predict`` to ONNX: X -> y.
+
+        The graph has standard operators alone, and any number of rows; y has a column
+        for each output.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            A file to write, such as "network.onnx".
+        dtype : {"float32", "float64"}, default="float32"
+            Type of all numbers.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            The checked model.
+
+        Raises
+        ------
+        ImportError
+            Without onnx: ``pip install skbayesnn[onnx]``.
+        """
+        from .._onnx_graph import save
+        from .deployment.onnx_step import static_model
+
+        check_is_fitted(self)
+        model = static_model(self._learned.fitted, self.n_features_in_, dtype)
+        return save(model, path)
+
     @on_one_blas_thread
     def predict(self, X, return_std=False):
         """Predict by the posterior mode.

@@ -10,6 +10,7 @@ from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import copy_input_attributes, network_attributes, set_attributes
+from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .lagged import LaggedPredictorMixin, make_lagged_model
 from .learning.lag_choice import choose_lag
@@ -46,7 +47,12 @@ WORTH_A_WORD = 0.05
 @public
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressor(
-    ForecastMixin, LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+    ExportMixin,
+    ForecastMixin,
+    LaggedPredictorMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     r"""Nonlinear ARX model: a self-pruning network on lagged inputs and outputs.
 

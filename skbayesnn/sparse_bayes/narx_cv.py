@@ -14,6 +14,7 @@ from .._sklearn import fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import set_attributes
 from .calibration import band_factor, by_stretch
+from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .held_out import Data, Task, fit_or_score, reference_errors, settled
 from .lagged import LaggedPredictorMixin
@@ -43,7 +44,12 @@ SEARCH_TIME = 0.6
 @public
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressorCV(
-    ForecastMixin, LaggedPredictorMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+    ExportMixin,
+    ForecastMixin,
+    LaggedPredictorMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     r"""Nonlinear ARX model with built-in choice of lags, prior strength and kind.
 

@@ -1,0 +1,16 @@
+"""Packages that are extras, imported where they are used."""
+
+from importlib import import_module
+
+
+def import_extra(package, extra, caller):
+    """A package, or an ImportError that says how to install it.
+
+    ``extra`` is its name in the optional dependencies, ``caller`` what needs it.
+    """
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} requires {package}: pip install skbayesnn[{extra}]"
+        ) from error

@@ -1,0 +1,490 @@
+"""A fitted lagged model as one file of C99, without dependencies or allocation.
+
+The code does what `kernels.packed` does, in the same order, its tanh included, so that
+in double precision the outputs are those of a stream bit for bit where both fuse
+multiplications and additions, or none does. A network is a function over its own
+constant tables; the rest is the same text for every model.
+"""
+
+import re
+from pathlib import Path
+from string import Template
+
+import numpy as np
+
+from ..kernels.activations import RELU, TANH
+from ..prediction.ensemble import ROUNDING
+
+HEAD = Template("""\
+/* $name: a fitted lagged model, written by skbayesnn. C99, no dependencies.
+
+   Inputs:  $inputs
+   Outputs: $outputs
+
+   ${name}_state s;            ${name}_statef is the same in single precision
+   ${name}_init(&s);           inputs and outputs at their training means
+   ${name}_step(&s, u, y);     predicts the outputs y of the row whose inputs are u
+   ${name}_update(&s, y);      replaces them by what was measured; NaN: not measured
+
+   Without an update the next step works on the predicted outputs (free run). After
+   $max_lag updates, nothing is left of the start. Where a value is missing, and from
+   where a run leaves the plausible range on, outputs are NaN.
+
+   To declare the functions elsewhere: #define ${macro}_DECLARATIONS, then include this
+   file. For the same bits as StreamingPredictor, compile with -std=c99 and, on x86
+   with FMA, -mfma. Never compile with -ffast-math: NaN must stay NaN. */
+
+#ifndef ${macro}_INCLUDED
+#define ${macro}_INCLUDED
+
+#define ${macro}_N_INPUTS $n_inputs
+#define ${macro}_N_OUTPUTS $n_outputs
+#define ${macro}_N_NETWORKS $n_networks
+#define ${macro}_N_ROWS $n_rows
+#define ${macro}_WIDTH (${macro}_N_INPUTS + ${macro}_N_OUTPUTS)
+
+$declarations
+#endif
+
+#ifndef ${macro}_DECLARATIONS
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __FAST_MATH__
+#error "-ffast-math removes NaN, by which missing and diverged values are recognised"
+#endif
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+#if defined(__FMA__) || defined(__FP_FAST_FMA) || defined(__ARM_FEATURE_FMA)
+#include <math.h>
+#define ${macro}_FMA(a, b, c) fma((a), (b), (c))
+#define ${macro}_FMAF(a, b, c) fmaf((a), (b), (c))
+#else
+#define ${macro}_FMA(a, b, c) ((a) * (b) + (c))
+#define ${macro}_FMAF(a, b, c) ((a) * (b) + (c))
+#endif
+
+/* Place of the row so many rows before the newest one, in a ring of rows. */
+static int ${name}_row(int now, int lag)
+{
+    const int place = now - lag;
+    return place < 0 ? place + ${macro}_N_ROWS : place;
+}
+$implementations
+#endif
+""")
+
+DECLARATIONS = Template("""\
+typedef struct {
+    $real history[${macro}_N_NETWORKS][${macro}_N_ROWS][${macro}_WIDTH];
+    int now;
+    unsigned char diverged[${macro}_N_NETWORKS];
+} ${name}_state$f;
+
+void ${name}_init$f(${name}_state$f *state);
+void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y);
+void ${name}_update$f(${name}_state$f *state, const $real *y);
+""")
+
+# expm1(2 h) = 2^k expm1(r) + 2^k - 1 and tanh = e / (e + 2): see kernels/activations.py
+ACTIVATE = Template("""
+static void ${name}_activate$f($real *h, int n)
+{
+    int s;
+    for (s = 0; s < n; s++) {
+        $real y = $two * h[s], power, k, r, p, e;
+        $integer bits;
+        y = y > $clip ? $clip : y;
+        y = y < -$clip ? -$clip : y;
+        power = ${macro}_FMA$F(y, $log2e, $round);
+        k = power - $round;
+        r = ${macro}_FMA$F(-k, $ln2_high, y);
+        r = ${macro}_FMA$F(-k, $ln2_low, r);
+        p = $first;
+$polynomial
+        e = ${macro}_FMA$F(p * r, r, r);
+        memcpy(&bits, &power, sizeof bits);
+        bits = (bits << $mantissa) + (($integer)$bias << $mantissa);
+        memcpy(&power, &bits, sizeof bits);
+        e = ${macro}_FMA$F(power, e, power - $one);
+        h[s] = e / (e + $two);
+    }
+}
+""")
+
+LOGISTIC = Template("""
+/* The logistic function is a tanh of half the argument. */
+static void ${name}_logistic$f($real *h, int n)
+{
+    int s;
+    for (s = 0; s < n; s++)
+        h[s] *= $half;
+    ${name}_activate$f(h, n);
+    for (s = 0; s < n; s++)
+        h[s] = $half + $half * h[s];
+}
+""")
+
+RELU_TEXT = Template("""
+static void ${name}_relu$f($real *h, int n)
+{
+    int s;
+    for (s = 0; s < n; s++)
+        h[s] = h[s] < $zero ? $zero : h[s];
+}
+""")
+
+LAYER = Template("""
+/* h += W'x, where W holds the weights of each input side by side. */
+static void ${name}_add$f(const $real *w, int n_in, int n_out, const $real *x, $real *h)
+{
+    int i, j;
+    for (i = 0; i < n_in; i++)
+        for (j = 0; j < n_out; j++)
+            h[j] = ${macro}_FMA$F(x[i], w[i * n_out + j], h[j]);
+}
+""")
+
+NETWORK = Template("""
+/* Network $k: the outputs of the newest row; 0 if they are missing or diverged. */
+static int ${name}_network_$k$f(${name}_state$f *state)
+{
+    static const int signal[] = {$signal};
+    static const int lag[] = {$lag};
+    static const int taken[] = {$taken};
+    static const $real x_offset[] = {$x_offset};
+    static const $real x_scale[] = {$x_scale};
+    static const $real theta[] = {
+        $theta};
+    static const $real y_offset[] = {$y_offset};
+    static const $real y_scale[] = {$y_scale};
+    $real (*history)[${macro}_WIDTH] = state->history[$k];
+    $real *row = history[state->now];
+    $real $units;
+    int i;
+    if (state->diverged[$k])
+        return 0;
+    for (i = 0; i < $n_regressors; i++) {
+        $real value = history[${name}_row(state->now, lag[i])][signal[i]];
+        if (taken[i])
+            value -= history[${name}_row(state->now, lag[i] + 1)][signal[i]];
+        if (!(value - value == $zero))
+            return 0;
+        a0[i] = (value - x_offset[i]) / x_scale[i];
+    }
+$layers
+    for (i = 0; i < ${macro}_N_OUTPUTS; i++)
+        if (!($last[i] <= $limit && $last[i] >= -$limit)) {
+            state->diverged[$k] = 1;
+            return 0;
+        }
+    for (i = 0; i < ${macro}_N_OUTPUTS; i++) {
+        $real value = ${macro}_FMA$F($last[i], y_scale[i], y_offset[i]);
+$added        row[${macro}_N_INPUTS + i] = value;
+    }
+    return 1;
+}
+""")
+
+MEDIAN = Template("""
+/* Weighted median over the networks of one value of the newest row. */
+static $real ${name}_median$f(const ${name}_state$f *state, int place)
+{
+    static const $real weight[] = {$weights};
+    $real total = $zero, low = $zero, high = $zero;
+    int has_low = 0, has_high = 0, k, j;
+    for (k = 0; k < ${macro}_N_NETWORKS; k++) {
+        const $real value = state->history[k][state->now][place];
+        if (value - value == $zero)
+            total += weight[k];
+    }
+    if (total < $half)
+        return ($real)$nan;
+    for (k = 0; k < ${macro}_N_NETWORKS; k++) {
+        const $real value = state->history[k][state->now][place];
+        $real below = $zero;
+        for (j = 0; j < ${macro}_N_NETWORKS; j++)
+            if (state->history[j][state->now][place] <= value)
+                below += weight[j];
+        if (below >= $less * total && (!has_low || value < low)) {
+            low = value;
+            has_low = 1;
+        }
+        if (below > $more * total && (!has_high || value < high)) {
+            high = value;
+            has_high = 1;
+        }
+    }
+    return $half * (low + high);
+}
+""")
+
+STEP = Template("""
+void ${name}_init$f(${name}_state$f *state)
+{
+    static const $real mean[] = {$means};
+    int k, t, i;
+    for (k = 0; k < ${macro}_N_NETWORKS; k++) {
+        state->diverged[k] = 0;
+        for (t = 0; t < ${macro}_N_ROWS; t++)
+            for (i = 0; i < ${macro}_WIDTH; i++)
+                state->history[k][t][i] = mean[i];
+    }
+    state->now = ${macro}_N_ROWS - 1;
+}
+
+void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y)
+{
+    int known[${macro}_N_NETWORKS], k, i;
+    (void)u;
+    state->now = state->now + 1 < ${macro}_N_ROWS ? state->now + 1 : 0;
+    for (k = 0; k < ${macro}_N_NETWORKS; k++)
+        for (i = 0; i < ${macro}_N_INPUTS; i++)
+            state->history[k][state->now][i] = u[i];
+$calls
+    for (k = 0; k < ${macro}_N_NETWORKS; k++)
+        for (i = 0; !known[k] && i < ${macro}_N_OUTPUTS; i++)
+            state->history[k][state->now][${macro}_N_INPUTS + i] = ($real)$nan;
+    for (i = 0; i < ${macro}_N_OUTPUTS; i++)
+        y[i] = $combined;
+}
+
+void ${name}_update$f(${name}_state$f *state, const $real *y)
+{
+    int k, i;
+    for (k = 0; k < ${macro}_N_NETWORKS; k++) {
+        $real *row = state->history[k][state->now] + ${macro}_N_INPUTS;
+        int complete = 1;
+        for (i = 0; i < ${macro}_N_OUTPUTS; i++) {
+            if (y[i] - y[i] == $zero)
+                row[i] = y[i];
+            complete = complete && row[i] - row[i] == $zero;
+        }
+        if (complete)
+            state->diverged[k] = 0;
+    }
+}
+""")
+
+# what differs between the precisions, the polynomial of expm1 from the highest power
+DOUBLE = {
+    "real": "double",
+    "f": "",
+    "F": "",
+    "integer": "uint64_t",
+    "mantissa": 52,
+    "bias": 1023,
+    "clip": 44.0,
+    "log2e": 1.4426950408889634,
+    "round": 6755399441055744.0,
+    "ln2_high": 6.93147180369123816490e-01,
+    "ln2_low": 1.90821492927058770002e-10,
+    "highest": 13,
+}
+FLOAT = {
+    "real": "float",
+    "f": "f",
+    "F": "F",
+    "integer": "uint32_t",
+    "mantissa": 23,
+    "bias": 127,
+    "clip": 20.0,
+    "log2e": 1.4426950408889634,
+    "round": 12582912.0,
+    "ln2_high": 0.693359375,
+    "ln2_low": -2.12194440e-4,
+    "highest": 8,
+}
+WIDTH = 76
+
+
+def write_c(space, path, name):
+    """Write the model of a `StateSpaceModel` as C; returns the path."""
+    path = Path(path)
+    name = _identifier(path.stem if name is None else name)
+    path.write_text(source(space, name), encoding="utf-8", newline="\n")
+    return path
+
+
+def source(space, name):
+    """The text of the file."""
+    ensemble = space.ensemble
+    common = {
+        "name": name,
+        "macro": name.upper(),
+        "inputs": _comment(space.input_names),
+        "outputs": _comment(space.output_names),
+        "n_inputs": ensemble.n_inputs,
+        "n_outputs": ensemble.n_outputs,
+        "n_networks": len(ensemble.members),
+        "n_rows": ensemble.max_lag + 1,
+        "max_lag": ensemble.max_lag,
+    }
+    precisions = [_Precision(settings, common) for settings in (DOUBLE, FLOAT)]
+    texts = [precision.implementation(space) for precision in precisions]
+    return HEAD.substitute(
+        common,
+        declarations="\n".join(p.fill(DECLARATIONS) for p in precisions),
+        implementations="".join(texts),
+    )
+
+
+def _identifier(name):
+    """A name of C for what a file or a user calls the model."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError(
+            "The functions need a name of letters, digits and underscores that does "
+            f"not start with a digit; got {name!r}. Pass name=, or another file name."
+        )
+    return name
+
+
+def _comment(names):
+    """Names that cannot end a comment."""
+    return ", ".join(map(str, names)).replace("*/", "* /") or "none"
+
+
+class _Precision:
+    """Texts in one precision."""
+
+    def __init__(self, settings, common):
+        self.suffix = settings["f"]
+        self.type = np.float32 if self.suffix else np.float64
+        real = {k: self.number(v) for k, v in settings.items() if type(v) is float}
+        constants = {"zero": 0.0, "half": 0.5, "one": 1.0, "two": 2.0}
+        real |= {key: self.number(value) for key, value in constants.items()}
+        real |= {
+            "less": self.number(0.5 - ROUNDING),
+            "more": self.number(0.5 + ROUNDING),
+        }
+        if self.suffix:
+            # nearer to one half than single precision can tell
+            real |= {"less": self.number(0.499999), "more": self.number(0.500001)}
+        self.values = common | settings | real
+        self.values["nan"] = f"({real['zero']} / {real['zero']})"
+
+    def number(self, value):
+        """A literal that is read as exactly this number."""
+        if np.isinf(value):
+            return self.number(np.copysign(np.finfo(self.type).max, value))
+        text = str(self.type(value)) if self.suffix else repr(float(value))
+        return text + self.suffix
+
+    def numbers(self, values):
+        """A list of literals, at least one: C has no empty arrays."""
+        values = np.ravel(values)
+        literals = [self.number(value) for value in values] or [self.number(0.0)]
+        return _wrapped(literals)
+
+    def fill(self, template, **values):
+        return template.substitute(self.values, **values)
+
+    def implementation(self, space):
+        """All functions."""
+        members, n_networks = space.ensemble.members, len(space.ensemble.members)
+        text = self._activations(members) + self.fill(LAYER)
+        for k, member in enumerate(members):
+            text += self._network(k, member)
+        combined = "state->history[0][state->now][{} + i]"
+        if n_networks > 1:
+            text += self.fill(MEDIAN, weights=self.numbers(space.weights))
+            combined = f"{{name}}_median{self.suffix}(state, {{}} + i)"
+        name, macro = self.values["name"], self.values["macro"]
+        calls = [
+            f"    known[{k}] = {name}_network_{k}{self.suffix}(state);"
+            for k in range(n_networks)
+        ]
+        return text + self.fill(
+            STEP,
+            means=self.numbers(np.concatenate(space.means)),
+            calls="\n".join(calls),
+            combined=combined.format(f"{macro}_N_INPUTS", name=name),
+        )
+
+    def _activations(self, members):
+        """The functions that some network needs."""
+        hidden = [m.fitted.network for m in members if not m.fitted.network.linear]
+        codes = {int(network.activation) for network in hidden}
+        text = self.fill(RELU_TEXT) if RELU in codes else ""
+        if codes - {RELU}:
+            factorials = np.cumprod(np.arange(1.0, self.values["highest"] + 1.0))
+            powers = 1.0 / factorials[::-1]
+            macro, F = self.values["macro"], self.values["F"]
+            rows = [
+                f"        p = {macro}_FMA{F}(p, r, {self.number(c)});"
+                for c in powers[1:-1]
+            ]
+            first = self.number(powers[0])
+            text += self.fill(ACTIVATE, first=first, polynomial="\n".join(rows))
+        return text + (self.fill(LOGISTIC) if codes - {RELU, TANH} else "")
+
+    def _network(self, k, member):
+        fitted, lags = member
+        network, scaling = fitted.network, fitted.scaling
+        used = network.units[0]
+        fed = lags.difference & (lags.signal[used] >= lags.n_inputs)
+        sizes = network.sizes.tolist()
+        units = ", ".join(f"a{i}[{max(1, n)}]" for i, n in enumerate(sizes))
+        last = f"a{len(sizes) - 1}"
+        added = ""
+        if lags.difference:
+            macro, name = self.values["macro"], self.values["name"]
+            added = (
+                f"        value += history[{name}_row(state->now, 1)]"
+                f"[{macro}_N_INPUTS + i];\n"
+            )
+        return self.fill(
+            NETWORK,
+            k=k,
+            signal=_integers(lags.signal[used]),
+            lag=_integers(lags.lag[used]),
+            taken=_integers(fed),
+            x_offset=self.numbers(scaling.x_offset[used]),
+            x_scale=self.numbers(scaling.x_scale[used]),
+            theta=self.numbers(network.theta),
+            y_offset=self.numbers(scaling.y_offset),
+            y_scale=self.numbers(scaling.y_scale),
+            units=units,
+            n_regressors=sizes[0],
+            layers=self._layers(network, sizes),
+            last=last,
+            limit=self.number(scaling.limit),
+            added=added,
+        )
+
+    def _layers(self, network, sizes):
+        """Calls that run through the layers."""
+        name, f = self.values["name"], self.suffix
+        kinds = {TANH: "activate", RELU: "relu"}
+        activate = kinds.get(int(network.activation), "logistic")
+        lines, w, n_layers = [], 0, len(sizes) - 1
+        for layer in range(n_layers):
+            n_in, n_out = sizes[layer : layer + 2]
+            bias, above = w + n_in * n_out, f"a{layer + 1}"
+            lines.append(f"for (i = 0; i < {n_out}; i++)")
+            lines.append(f"    {above}[i] = theta[{bias} + i];")
+            arguments = f"theta + {w}, {n_in}, {n_out}, a{layer}, {above}"
+            lines.append(f"{name}_add{f}({arguments});")
+            if layer < n_layers - 1:
+                lines.append(f"{name}_{activate}{f}({above}, {n_out});")
+            w = bias + n_out
+        if network.skip:
+            arguments = f"theta + {w}, {sizes[0]}, {sizes[-1]}, a0, a{n_layers}"
+            lines.append(f"{name}_add{f}({arguments});")
+        return "\n".join(f"    {line}" for line in lines)
+
+
+def _integers(values):
+    return _wrapped([str(int(value)) for value in values] or ["0"])
+
+
+def _wrapped(literals):
+    """Literals, separated by commas, in lines of a legible length."""
+    lines = [""]
+    for literal in literals:
+        if len(lines[-1]) + len(literal) > WIDTH:
+            lines.append("")
+        lines[-1] += f"{literal}, "
+    return "\n        ".join(line.rstrip() for line in lines).rstrip(",")

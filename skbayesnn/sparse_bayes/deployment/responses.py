@@ -1,0 +1,157 @@
+r"""Responses of a model from rest and its static gain, with bands by the weights.
+
+Each network of an ensemble rests at outputs of its own; the ensemble is the mixture of
+their responses, as in its forecasts. With :math:`x_{t+1} = f(x_t, u_t; \theta)` the
+derivatives of a response by the weights obey
+
+.. math:: S_{t+1} = A_t S_t + \partial f / \partial \theta,
+
+from those of the state of rest, :math:`S_0 = (I - A)^{-1} \partial f/\partial\theta`:
+other weights rest elsewhere. An integrating model rests at every level, so for it
+:math:`S_0 = 0`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..prediction.ensemble import combine
+from ..prediction.forecast import Forecast
+from ..prediction.posterior import apply_covariance
+from . import operating_points as points
+
+
+class Response(NamedTuple):
+    """How outputs move after a change of an input.
+
+    Parameters
+    ----------
+    time : ndarray of shape (n_steps,)
+        Time since the change, in units of the sampling time, or in rows.
+    mean : ndarray of shape (n_steps, n_outputs)
+        Outputs less those without the change, in units of y.
+    std : ndarray of shape (n_steps, n_outputs)
+        Standard deviation, of the posterior of the weights and of the spread of an
+        ensemble; without the noise of measured outputs.
+    """
+
+    time: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
+
+
+class StaticGain(NamedTuple):
+    """Outputs at rest over one input.
+
+    Parameters
+    ----------
+    u : ndarray of shape (n_values,)
+        Values of the input.
+    y : ndarray of shape (n_values, n_outputs)
+        Outputs at rest.
+    std : ndarray of shape (n_values, n_outputs)
+        Standard deviation, of the posterior of the weights and of the spread of an
+        ensemble; without the noise of measured outputs.
+    slope : ndarray of shape (n_values, n_outputs)
+        The gain: derivative of the outputs at rest by the input.
+    """
+
+    u: np.ndarray
+    y: np.ndarray
+    std: np.ndarray
+    slope: np.ndarray
+
+
+def respond(space, u, y, change):
+    """Mean and std (n_steps, n_outputs) of the response to changes of the inputs.
+
+    change : (n_steps, n_inputs), added to the inputs u (n_inputs,) of rest
+    y : (n_outputs,), level of an integrating model, guess of others
+    """
+    parts = [_respond_alone(one, u, y, change) for one in space.members]
+    return combine(parts, space.weights)
+
+
+def _respond_alone(space, u, y, change):
+    (step,) = space.steps
+    Y = y[None]
+    if not space.is_integrating:
+        _, Y = points.find(space, u, np.full(len(y), np.nan), space.guesses())
+    start = points.constant_state(space, u, Y)
+    S = _at_rest_by_weights(space, start, u)
+    moved, moved_by_weights = _run(space, step, start, S, u + change)
+    still, still_by_weights = _run(space, step, start, S, np.tile(u, (len(change), 1)))
+    by_weights = moved_by_weights - still_by_weights
+    return Forecast(moved - still, _std(step.fitted, by_weights), 0)
+
+
+def _std(fitted, by_weights):
+    """Standard deviations of values by their derivatives (..., n_kept)."""
+    flat = by_weights.reshape(-1, by_weights.shape[-1])
+    spread = apply_covariance(fitted.covariance, flat.T)
+    variance = np.einsum("ij,ji->i", flat, spread).reshape(by_weights.shape[:-1])
+    return np.sqrt(np.maximum(variance, 0.0))
+
+
+def _by_weights(space, step, v):
+    """Derivatives of the next state (n_states, n_kept) and of the outputs."""
+    of_outputs = step.by_weights(v)
+    every = np.concatenate([np.zeros((len(v), of_outputs.shape[1])), of_outputs])
+    return every[space.source], of_outputs
+
+
+def _at_rest_by_weights(space, x, u):
+    """Derivatives of the state of rest by the weights."""
+    (step,) = space.steps
+    of_state, _ = _by_weights(space, step, np.concatenate([x, u]))
+    if space.is_integrating:
+        return np.zeros_like(of_state)
+    A = space.jacobians(x, u)[0]
+    return np.linalg.solve(np.eye(len(A)) - A, of_state)
+
+
+def _run(space, step, x, S, U):
+    """Outputs, and their derivatives by the weights."""
+    out = np.empty((len(U), space.n_outputs))
+    by_weights = np.empty((len(U), space.n_outputs, S.shape[1]))
+    for t, u in enumerate(U):
+        v = np.concatenate([x, u])
+        A, _, C, _ = space.jacobians(x, u)
+        of_state, of_outputs = _by_weights(space, step, v)
+        by_weights[t] = C @ S + of_outputs
+        S = A @ S + of_state
+        x, out[t] = space.step(x, u)
+    return out, by_weights
+
+
+def static_gain(space, u, values, k):
+    """`StaticGain` over values (n_values,) of input k, the others as in u."""
+    parts, slopes = [], []
+    for one in space.members:
+        part, slope = _gain_alone(one, u, values, k)
+        parts.append(part)
+        slopes.append(slope)
+    whole = combine(parts, space.weights)
+    means = np.swapaxes([part.mean for part in parts], 0, 1)
+    picks = np.array([space.picks(Y) for Y in means])
+    slope = np.einsum("tmo,mto->to", picks, np.array(slopes))
+    return StaticGain(values, whole.mean, whole.std, slope)
+
+
+def _gain_alone(space, u, values, k):
+    (step,) = space.steps
+    u, free = u.copy(), np.full(space.n_outputs, np.nan)
+    mean, std, slope = (np.empty((len(values), space.n_outputs)) for _ in range(3))
+    guesses = space.guesses()
+    for t, value in enumerate(values):
+        u[k] = value
+        _, Y = points.find(space, u, free, guesses)
+        # the branch of the value before, if there are several
+        guesses = [(u, Y), *space.guesses()]
+        rest = points.equations(space, u, Y)
+        v = np.concatenate([points.constant_state(space, u, Y), u])
+        scaled = step.by_weights(v) / step.fitted.scaling.y_scale[:, None]
+        by_weights = -np.linalg.solve(rest.by_y, scaled)
+        mean[t], std[t] = Y[0], _std(step.fitted, by_weights)
+        slope[t] = -np.linalg.solve(rest.by_y, rest.by_u[:, k])
+    return Forecast(mean, std, 0), slope

@@ -1,0 +1,590 @@
+"""A fitted lagged model as x(t+1) = f(x(t), u(t)), y(t) = g(x(t), u(t))."""
+
+from numbers import Integral
+
+import numpy as np
+
+from ..._optional import import_extra
+from ..._validation import check_count
+from ..prediction.ensemble import ROUNDING, Ensemble
+from . import operating_points as points
+from . import responses
+from .linearization import linearize
+from .network_step import make_step
+from .operating_points import OperatingPoint
+from .state import make_layout
+
+
+class StateSpaceModel:
+    r"""A fitted lagged model as a nonlinear state space in discrete time.
+
+    :meth:`SparseBayesNARXRegressor.to_state_space` makes one:
+
+    .. math:: x_{t+1} = f(x_t, u_t), \quad y_t = g(x_t, u_t).
+
+    The state holds the past values that the networks still read: for each input, then
+    for each output, its last values, the newest first. Each network of an ensemble runs
+    on past outputs of its own; y is their weighted median, as in ``predict``. All
+    values are in the user's units; y is a vector, also of a single output.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The fitted networks.
+    means : tuple of ndarray
+        Means of the inputs and of the outputs in the training record.
+    bands : Bands
+        Their ranges there.
+    input_names : list of str
+        Names of the inputs.
+    output_names : list of str
+        Names of the outputs.
+    sampling_time : float or None, default=None
+        Time between two rows.
+
+    Attributes
+    ----------
+    n_states : int
+        Length of the state.
+    n_inputs : int
+        Number of inputs.
+    n_outputs : int
+        Number of outputs.
+    state_names : list of str
+        Such as "u(t-1)", "y(t-1)"; in an ensemble "y[0](t-1)" of the first network.
+    is_integrating : bool
+        Whether the model was fitted with ``output="difference"``.
+
+    See Also
+    --------
+    SparseBayesNARXRegressor.stream : Predicts row by row, in compiled code.
+
+    Notes
+    -----
+    ``predict`` and ``stream`` give NaN from where a run diverges on. f and g do not:
+    they are smooth for what optimises through them (with an activation that is, and but
+    for the median of an ensemble, whose derivatives are those of the network that it
+    takes).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayesnn import SparseBayesNARXRegressor
+    >>> from skbayesnn.datasets import make_cascaded_tanks
+    >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
+    >>> model = SparseBayesNARXRegressor(random_state=0).fit(u, y)
+    >>> tanks = model.to_state_space(sampling_time=4.0)
+    >>> x = tanks.initial_state(u[:50], y[:50])
+    >>> x, level = tanks.step(x, u[50])
+    >>> point = tanks.find_operating_point(u=3.0)
+    >>> bool(np.allclose(tanks.f(point.x, point.u), point.x))
+    True
+    """
+
+    def __init__(
+        self, ensemble, means, bands, input_names, output_names, sampling_time=None
+    ):
+        self.ensemble = ensemble
+        self.means, self.bands = means, bands
+        self.input_names, self.output_names = list(input_names), list(output_names)
+        self.sampling_time = sampling_time
+        self.layout = make_layout(ensemble.members)
+        self.steps = [
+            make_step(member, k, self.layout)
+            for k, member in enumerate(ensemble.members)
+        ]
+        self.source = self.layout.source()
+        self.n_states = self.layout.n_states
+        self.n_inputs, self.n_outputs = ensemble.n_inputs, ensemble.n_outputs
+        self.state_names = self.layout.names(self.input_names, self.output_names)
+        self.is_integrating = ensemble.members[0].lags.difference
+
+    # -- the equations ---------------------------------------------------------------
+
+    def step(self, x, u=None):
+        """Compute the next state and the outputs.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_states,)
+            The state, real or complex.
+        u : float or array-like of shape (n_inputs,), default=None
+            Inputs of the row; None for a model without inputs.
+
+        Returns
+        -------
+        x_next : ndarray of shape (n_states,)
+            The state of the next row, f(x, u).
+        y : ndarray of shape (n_outputs,)
+            The outputs of the row, g(x, u).
+        """
+        v = self._joined(x, u)
+        Y = self.member_outputs(v)
+        x_next = np.concatenate([v, Y.ravel()])[self.source]
+        return x_next, (self.picks(Y) * Y).sum(axis=0)
+
+    def f(self, x, u=None):
+        """Compute the next state.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_states,)
+            The state.
+        u : float or array-like of shape (n_inputs,), default=None
+            Inputs of the row.
+
+        Returns
+        -------
+        x_next : ndarray of shape (n_states,)
+            The state of the next row.
+        """
+        return self.step(x, u)[0]
+
+    def g(self, x, u=None):
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_states,)
+            The state.
+        u : float or array-like of shape (n_inputs,), default=None
+            Inputs of the row.
+
+        Returns
+        -------
+        y : ndarray of shape (n_outputs,)
+            The outputs of the row.
+        """
+        return self.step(x, u)[1]
+
+    def jacobians(self, x, u=None):
+        """Compute the exact derivatives of f and g.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_states,)
+            The state.
+        u : float or array-like of shape (n_inputs,), default=None
+            Inputs of the row.
+
+        Returns
+        -------
+        A : ndarray of shape (n_states, n_states)
+            Derivatives of f by x.
+        B : ndarray of shape (n_states, n_inputs)
+            Derivatives of f by u.
+        C : ndarray of shape (n_outputs, n_states)
+            Derivatives of g by x.
+        D : ndarray of shape (n_outputs, n_inputs)
+            Derivatives of g by u.
+        """
+        v = self._joined(x, u)
+        by_v = np.array([step.derivative(v) for step in self.steps])
+        picks = self.picks(self.member_outputs(v))
+        of_y = np.einsum("mo,mov->ov", picks, by_v)
+        of_x = np.concatenate([np.eye(len(v)), *by_v])[self.source]
+        n = self.n_states
+        return of_x[:, :n], of_x[:, n:], of_y[:, :n], of_y[:, n:]
+
+    def initial_state(self, X_init=None, y_init=None, *, state=None):
+        """Make the state behind measured rows.
+
+        Parameters
+        ----------
+        X_init : array-like of shape (n_init, n_inputs), default=None
+            Inputs of the rows before the first step, at least ``max_lag_``.
+        y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
+            Measured outputs of these rows. Without them, inputs and outputs are taken
+            to have been at their training means.
+        state : SimulationState, default=None
+            Where a free run of the same model stopped, instead of rows.
+
+        Returns
+        -------
+        x : ndarray of shape (n_states,)
+            The state of the next row.
+
+        Raises
+        ------
+        ValueError
+            If the rows are too few, or hold missing values.
+        """
+        if state is not None:
+            return self.layout.fill(state.inputs, state.outputs)
+        n_rows = self.ensemble.max_lag
+        if X_init is None and y_init is None:
+            u, y = self.means
+            return points.constant_state(self, u, np.tile(y, (len(self.steps), 1)))
+        if y_init is None or (X_init is None and self.n_inputs):
+            raise ValueError("Pass both X_init and y_init, or none of them.")
+        Y = np.asarray(y_init, dtype=np.float64)
+        Y = Y.reshape(len(Y), -1)
+        U = np.empty((len(Y), 0)) if X_init is None else np.asarray(X_init, np.float64)
+        U = U.reshape(len(U), -1)
+        if U.shape != (len(Y), self.n_inputs) or Y.shape[1] != self.n_outputs:
+            raise ValueError(
+                f"X_init and y_init must hold {self.n_inputs} inputs and "
+                f"{self.n_outputs} outputs of the same rows; got shapes {U.shape} and "
+                f"{Y.shape}."
+            )
+        if len(Y) < n_rows:
+            raise ValueError(
+                f"X_init and y_init must have at least max_lag_={n_rows} rows; got "
+                f"{len(Y)}."
+            )
+        x = self.layout.fill(U, np.tile(Y, (len(self.steps), 1, 1)))
+        if not np.isfinite(x).all():
+            raise ValueError(
+                "X_init and y_init must hold no missing values in their last "
+                f"max_lag_={n_rows} rows."
+            )
+        return x
+
+    def simulate(self, X, x=None, *, return_state=False):
+        """Run freely through rows of inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs)
+            Inputs of the rows.
+        x : array-like of shape (n_states,), default=None
+            State of the first row; that of the training means by default.
+        return_state : bool, default=False
+            Return the state behind the last row as well.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_outputs)
+            The outputs.
+        x_next : ndarray of shape (n_states,)
+            Only if ``return_state=True``.
+        """
+        X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.n_inputs:
+            raise ValueError(
+                f"X must have shape (n_rows, {self.n_inputs}); got shape {X.shape}."
+            )
+        x = self.initial_state() if x is None else x
+        out = np.empty((len(X), self.n_outputs))
+        for t, u in enumerate(X):
+            x, out[t] = self.step(x, u)
+        return (out, x) if return_state else out
+
+    # -- at rest, and away from it ---------------------------------------------------
+
+    def find_operating_point(self, u=None, y=None):
+        """Find inputs and outputs at which the model rests.
+
+        Parameters
+        ----------
+        u : float or array-like of shape (n_inputs,), default=None
+            Inputs, NaN where they are to be found. By default all are if ``y`` is
+            given or the model is integrating, and none is otherwise: the training
+            means.
+        y : float or array-like of shape (n_outputs,), default=None
+            Outputs, NaN where they are to be found, as by default. An integrating model
+            rests at any level; by default at the training means.
+
+        Returns
+        -------
+        point : OperatingPoint
+            The state x, and u and y there, with f(x, u) = x.
+
+        Raises
+        ------
+        ValueError
+            If not as many inputs are free as outputs are given, if none was found, and
+            for an ensemble of integrating models, which rest at different inputs.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            If an input is outside the range of the training record, by more than a
+            tenth of it.
+        """
+        if self.is_integrating and len(self.steps) > 1:
+            raise ValueError(
+                "Integrating networks of an ensemble rest at different inputs: ask "
+                "those of estimators_ one by one."
+            )
+        u_mean, y_mean = self.means
+        if u is None:
+            all_free = y is not None or self.is_integrating
+            u = np.full(self.n_inputs, np.nan) if all_free else u_mean
+        if y is None:
+            y = y_mean if self.is_integrating else np.full(self.n_outputs, np.nan)
+        u = _as_vector(u, self.n_inputs, "u", "inputs")
+        y = _as_vector(y, self.n_outputs, "y", "outputs")
+        U, Y = points.find(self, u, y, self.guesses())
+        points.warn_outside(self, U)
+        outputs = (self.picks(Y) * Y).sum(axis=0)
+        return OperatingPoint(points.constant_state(self, U, Y), U, outputs)
+
+    def linearize(self, point=None, *, x=None, u=None):
+        """Linearise the model, with standard errors by the posterior of the weights.
+
+        Parameters
+        ----------
+        point : OperatingPoint, default=None
+            From :meth:`find_operating_point`; by default that of the training means.
+        x : array-like of shape (n_states,), default=None
+            Any other state, instead of ``point``.
+        u : float or array-like of shape (n_inputs,), default=None
+            The inputs that belong to ``x``.
+
+        Returns
+        -------
+        linear : LinearizedModel
+            A, B, C and D with standard errors, poles, and the bridge to python-control.
+        """
+        if x is not None:
+            v = self._joined(x, u)
+            x, u = np.split(v, [self.n_states])
+            point = OperatingPoint(x, u, self.g(x, u))
+        elif point is None:
+            point = self.find_operating_point()
+        return linearize(self, point)
+
+    def step_response(self, n_steps=100, *, u=None, y=None, amplitude=1.0, input=0):
+        """Compute how the outputs move after a step of an input.
+
+        The nonlinear model moves, so the response depends on the amplitude and on the
+        point from which it starts.
+
+        Parameters
+        ----------
+        n_steps : int, default=100
+            Rows to compute; in the first of them, the input has already moved.
+        u : float or array-like of shape (n_inputs,), default=None
+            Inputs at rest before the step; the training means by default, for an
+            integrating model those of its operating point.
+        y : float or array-like of shape (n_outputs,), default=None
+            Level of an integrating model; the training means by default. Others rest
+            where ``u`` has them.
+        amplitude : float, default=1.0
+            Height of the step, in units of the input.
+        input : int or str, default=0
+            Which input moves, its number or its name.
+
+        Returns
+        -------
+        response : Response
+            Time, deviations from the outputs without the step, and their standard
+            deviations.
+        """
+        return self._response(n_steps, u, y, amplitude, input, slice(None))
+
+    def impulse_response(self, n_steps=100, *, u=None, y=None, amplitude=1.0, input=0):
+        """Compute how the outputs move after an input was moved for a single row.
+
+        Parameters
+        ----------
+        n_steps : int, default=100
+            Rows to compute; in the first of them the input is moved.
+        u : float or array-like of shape (n_inputs,), default=None
+            Inputs at rest, as in :meth:`step_response`.
+        y : float or array-like of shape (n_outputs,), default=None
+            Level of an integrating model.
+        amplitude : float, default=1.0
+            Height of the impulse, in units of the input.
+        input : int or str, default=0
+            Which input moves, its number or its name.
+
+        Returns
+        -------
+        response : Response
+            As of :meth:`step_response`.
+        """
+        return self._response(n_steps, u, y, amplitude, input, slice(1))
+
+    def static_gain(self, values, *, u=None, input=0):
+        """Compute the outputs at rest over the values of an input.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_values,)
+            Values of the input, best in order: each search starts at the outputs of
+            the value before.
+        u : float or array-like of shape (n_inputs,), default=None
+            The other inputs; the training means by default.
+        input : int or str, default=0
+            Which input varies, its number or its name.
+
+        Returns
+        -------
+        gain : StaticGain
+            Inputs, outputs, their standard deviations, and the slope of the curve.
+
+        Raises
+        ------
+        ValueError
+            If the model is integrating, or has no point of rest for a value.
+        """
+        if self.is_integrating:
+            raise ValueError("An integrating model has no static gain.")
+        u = self.means[0] if u is None else u
+        u = _as_vector(u, self.n_inputs, "u", "inputs").copy()
+        values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        return responses.static_gain(self, u, values, self._input_number(input))
+
+    def to_control(self):
+        """Convert to a nonlinear system of python-control.
+
+        Returns
+        -------
+        system : control.NonlinearIOSystem
+            In discrete time, with the names of states, inputs and outputs.
+
+        Raises
+        ------
+        ImportError
+            Without python-control: ``pip install skbayesnn[control]``.
+        """
+        control = import_extra("control", "control", "to_control")
+        dt = True if self.sampling_time is None else self.sampling_time
+        return control.nlsys(
+            lambda t, x, u, params: self.f(x, u),
+            lambda t, x, u, params: self.g(x, u),
+            states=self.state_names,
+            inputs=self.input_names,
+            outputs=self.output_names,
+            dt=dt,
+        )
+
+    # -- what operating points and responses need of the model -----------------------
+
+    @property
+    def members(self):
+        """Each network as a state space of its own.
+
+        Returns
+        -------
+        members : list of StateSpaceModel
+            One for each network of an ensemble.
+        """
+        names = self.input_names, self.output_names
+        return [
+            StateSpaceModel(
+                Ensemble.single(*member),
+                self.means,
+                self.bands,
+                *names,
+                self.sampling_time,
+            )
+            for member in self.ensemble.members
+        ]
+
+    @property
+    def weights(self):
+        """Weights of the networks.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_members,)
+            They sum to one.
+        """
+        return self.ensemble.weights
+
+    @property
+    def y_scales(self):
+        """Scales of the outputs in each network.
+
+        Returns
+        -------
+        scales : list of ndarray of shape (n_outputs,)
+            One array for each network.
+        """
+        return [step.fitted.scaling.y_scale for step in self.steps]
+
+    def member_outputs(self, v):
+        """Compute the outputs of each network.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_states + n_inputs,)
+            The state, then the inputs.
+
+        Returns
+        -------
+        Y : ndarray of shape (n_members, n_outputs)
+            The outputs.
+        """
+        return np.array([step.forward(v) for step in self.steps])
+
+    def picks(self, Y):
+        """Compute what fraction of each network the weighted median takes.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n_members, n_outputs)
+            Outputs of each network.
+
+        Returns
+        -------
+        fractions : ndarray of shape (n_members, n_outputs)
+            A single 1, or two halves, for each output.
+        """
+        fractions = np.zeros(Y.shape)
+        order = np.argsort(Y.real, axis=0, kind="stable")
+        below = np.cumsum(self.weights[order], axis=0)
+        every = np.arange(Y.shape[1])
+        for reached in (below >= 0.5 - ROUNDING, below > 0.5 + ROUNDING):
+            fractions[order[reached.argmax(axis=0), every], every] += 0.5
+        return fractions
+
+    def guesses(self):
+        """List where to look for an operating point.
+
+        Returns
+        -------
+        guesses : list of tuple of ndarray
+            Inputs and outputs of all networks: the training means, and the ends of the
+            training record's range.
+        """
+        bands, n_members = self.bands, len(self.steps)
+        ends = [
+            self.means,
+            (bands.low_inputs, bands.low_outputs),
+            (bands.high_inputs, bands.high_outputs),
+        ]
+        return [(u, np.tile(y, (n_members, 1))) for u, y in ends]
+
+    def _joined(self, x, u):
+        """The vector [x, u]."""
+        u = np.zeros(0) if u is None else u
+        x = _as_vector(x, self.n_states, "x", "states")
+        return np.concatenate([x, _as_vector(u, self.n_inputs, "u", "inputs")])
+
+    def _input_number(self, input):
+        if isinstance(input, str) and input in self.input_names:
+            return self.input_names.index(input)
+        if isinstance(input, Integral) and 0 <= input < self.n_inputs:
+            return int(input)
+        raise ValueError(
+            f"input must be a number below {self.n_inputs} or one of "
+            f"{self.input_names}; got {input!r}."
+        )
+
+    def _response(self, n_steps, u, y, amplitude, input, rows):
+        check_count(n_steps, "n_steps", 1)
+        k = self._input_number(input)
+        if u is None and self.is_integrating:
+            u = self.find_operating_point(y=y).u
+        u_mean, y_mean = self.means
+        u = _as_vector(u_mean if u is None else u, self.n_inputs, "u", "inputs")
+        y = _as_vector(y_mean if y is None else y, self.n_outputs, "y", "outputs")
+        change = np.zeros((n_steps, self.n_inputs))
+        change[rows, k] = amplitude
+        forecast = responses.respond(self, u, y, change)
+        time = np.arange(n_steps) * (self.sampling_time or 1)
+        return responses.Response(time, forecast.mean, forecast.std)
+
+
+def _as_vector(value, length, name, what):
+    """A vector of numbers, real or complex."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fc":
+        array = array.astype(np.float64)
+    if array.size != length or array.ndim > 1:
+        raise ValueError(f"{name} must hold {length} {what}; got shape {array.shape}.")
+    return array.reshape(length)

@@ -1,0 +1,117 @@
+"""What a fitted lagged model can become: a state space, C, ONNX.
+
+Each method imports what it needs when it is called.
+"""
+
+from sklearn.utils.validation import check_is_fitted
+
+from .training_record import input_names, output_names
+
+
+class ExportMixin:
+    """Exports of estimators that hold a `LaggedModel` as ``_lagged``."""
+
+    def to_state_space(self, *, sampling_time=None):
+        """Convert to x(t+1) = f(x, u), y = g(x, u), with exact Jacobians.
+
+        Parameters
+        ----------
+        sampling_time : float, default=None
+            Time between two rows, for the time axis of responses and for
+            python-control; ``sampling_time_`` by default, where the fit has found one.
+
+        Returns
+        -------
+        space : StateSpaceModel
+            A copy of what it needs of the model: operating points, linearisation,
+            static gain, step and impulse responses.
+        """
+        from .deployment.state_space import StateSpaceModel
+
+        check_is_fitted(self)
+        model = self._lagged
+        if sampling_time is None:
+            sampling_time = getattr(self, "sampling_time_", None)
+        return StateSpaceModel(
+            model.ensemble,
+            (model.u_mean, model.y_mean),
+            model.bands,
+            input_names(self),
+            output_names(self, model.ensemble.n_outputs),
+            sampling_time,
+        )
+
+    def to_c(self, path, *, name=None):
+        """Write the model as one file of C99, without dependencies or allocation.
+
+        Its functions make one step of a free run, take measured outputs, as a stream
+        does, and start from the training means; each in double and in single
+        precision. In double precision they give the outputs of a stream bit for bit if
+        the compiler is asked for what Numba uses: ``-std=c99``, and on x86 ``-mfma``.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write, such as "tanks.c".
+        name : str, default=None
+            Prefix of all names in it; by default that of the file without its ending.
+
+        Returns
+        -------
+        path : pathlib.Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the name is no identifier of C.
+
+        Examples
+        --------
+        The file begins with how it is used::
+
+            tanks_state s;
+            tanks_init(&s);
+            tanks_step(&s, &voltage, &level);
+        """
+        from .deployment.c_source import write_c
+
+        return write_c(self.to_state_space(), path, name)
+
+    def to_onnx(self, path=None, *, dtype="float32"):
+        """Convert one step to ONNX: (state, u) -> (state_next, y).
+
+        The graph has standard operators alone, and any number of rows, each of them a
+        run of its own. Its state is that of :meth:`to_state_space`; names of its
+        entries, and ``initial_state``, that of the training means, are in the metadata
+        of the model. Feed ``state_next`` back as ``state``. A model without inputs has
+        no ``u``; one without lags has no state.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            A file to write, such as "tanks.onnx".
+        dtype : {"float32", "float64"}, default="float32"
+            Type of all numbers.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            The checked model.
+
+        Raises
+        ------
+        ImportError
+            Without onnx: ``pip install skbayesnn[onnx]``.
+
+        Notes
+        -----
+        Of a single network, the graph consists of Concat, MatMul, Add, Sub, Mul and the
+        activation, which do-mpc turns into an expression of CasADi. The median of an
+        ensemble needs more, which onnxruntime has: give do-mpc one of ``estimators_``.
+        As in the state space, a run that diverges goes on.
+        """
+        from .._onnx_graph import save
+        from .deployment.onnx_step import step_model
+
+        return save(step_model(self.to_state_space(), dtype), path)
