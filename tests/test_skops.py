@@ -122,6 +122,7 @@ def test_names_of_kinds_stay():
         "Pair",
         "Prior",
         "RBM",
+        "RecordEnd",
         "Replicas",
         "Scaling",
         "Seen",

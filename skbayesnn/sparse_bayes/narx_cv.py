@@ -83,10 +83,10 @@ class SparseBayesNARXRegressorCV(
         more, and starts that ended in a clearly worse optimum are left out. A linear
         model stands alone.
     include_current_input : "auto" or bool, default="auto"
-        Whether u(t) is a regressor of y(t). "auto" includes it where it improves the
-        best linear ARX model by more than 2 %: a sampled system seldom answers at once,
-        and in a closed loop u(t) may be a consequence of y(t). Without inputs, it makes
-        no difference.
+        Whether u(t) is a regressor of y(t). "auto" leaves it out where that improves
+        the best linear ARX model by more than 2 %. Choose False for a record from a
+        closed loop: there u(t) may be a consequence of y(t), which makes held-out
+        errors small and simulations useless. Without inputs, it makes no difference.
     output : {"level", "difference"}, default="level"
         What a network predicts: y(t), or y(t) - y(t-1), which is summed up. Held-out
         stretches seldom tell which extrapolates: choose "difference" for an integrating

@@ -4,7 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._saved_state import saved_as
 
+
+@saved_as("RecordEnd")
 class RecordEnd(NamedTuple):
     """The last complete window of a record, and what follows it.
 

@@ -208,9 +208,9 @@ class Search:
     def linear_round(self):
         """Linear ARX models by least squares, on all folds.
 
-        With and without u(t), if that is open. It stays if it makes a difference: an
-        output that was sampled with its input seldom depends on it at once, and in a
-        closed loop u(t) may be a consequence of y(t).
+        With and without u(t), if that is open. It is left out where linear models are
+        better without it: an output that was sampled with its input seldom depends on
+        it at once.
         """
         if self.current_input != "auto":
             return self.linear_models(self.current_input)
@@ -219,7 +219,7 @@ class Search:
             min(self.table.error(c, self.order) for c in models)
             for models in both.values()
         )
-        self.current_input = without > EQUAL * with_it
+        self.current_input = EQUAL * without > with_it
         return both[self.current_input]
 
     def linear_models(self, current_input):
