@@ -33,7 +33,7 @@ class Progress(NamedTuple):
     """State of a training after an epoch or a step."""
 
     state: tuple
-    """of a solver: a NamedTuple of arrays, numbers and other NamedTuples"""
+    """of a solver: a tuple of arrays, numbers and other tuples"""
     history: dict
     n_iter: int
     seconds: float
@@ -41,21 +41,22 @@ class Progress(NamedTuple):
     done: bool
 
 
-def open_checkpoint(estimator, X, X_val, seed):
+def open_checkpoint(estimator, data, seed):
     """The checkpoint of a fit, with the state that an earlier call has left.
 
-    The file is written at once, so that one that cannot be written is an error at the
-    beginning. ``seed`` counts for a new file only: ``checkpoint.seed`` is the one to
-    use. `Checkpoint.close` lets other fits use the file.
+    ``data`` are the arguments of the fit by their names, arrays or None. The file is
+    written at once, so that one that cannot be written is an error at the beginning.
+    ``seed`` counts for a new file only: ``checkpoint.seed`` is the one to use.
+    `Checkpoint.close` lets other fits use the file.
     """
     if estimator.checkpoint is None:
         return Checkpoint(None, {}, seed)
-    if estimator.warm_start:
+    if getattr(estimator, "warm_start", False):
         raise ValueError(
             "checkpoint and warm_start=True exclude each other: a file resumes "
             "the fit that wrote it. Set checkpoint=None or warm_start=False."
         )
-    identity = _identify(estimator, X, X_val)
+    identity = _identify(estimator, data)
     checkpoint = Checkpoint(Path(estimator.checkpoint).absolute(), identity, seed)
     checkpoint.read()
     if not checkpoint.finished:
@@ -209,7 +210,7 @@ def _read(path):
 
 
 def _encode(value, name, arrays):
-    """JSON for a tree of NamedTuples and dicts; copies of its arrays go to a dict."""
+    """JSON for a tree of tuples and dicts; copies of its arrays go to a dict."""
     if isinstance(value, np.ndarray | np.generic):
         arrays[name] = np.array(value)
         return {"scalar" if isinstance(value, np.generic) else "array": name}
@@ -224,6 +225,9 @@ def _encode(value, name, arrays):
             "class": f"{cls.__module__}:{cls.__qualname__}",
             "fields": {k: _encode(v, f"{name}.{k}", arrays) for k, v in fields},
         }
+    if isinstance(value, tuple):
+        parts = enumerate(value)
+        return {"tuple": [_encode(part, f"{name}.{k}", arrays) for k, part in parts]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"cannot write {name}, of type {type(value).__name__}")
@@ -239,6 +243,8 @@ def _decode(tree, arrays):
         return arrays[tree["scalar"]][()]
     if "dict" in tree:
         return {key: _decode(value, arrays) for key, value in tree["dict"].items()}
+    if "tuple" in tree:
+        return tuple(_decode(part, arrays) for part in tree["tuple"])
     fields = {key: _decode(value, arrays) for key, value in tree["fields"].items()}
     return _named_tuple(tree["class"])(**fields)
 
@@ -257,11 +263,11 @@ def _named_tuple(name):
 # What makes a fit the same: a flat dict of JSON values, with readable names.
 
 
-def _identify(estimator, X, X_val):
+def _identify(estimator, data):
     identity = {f"the version of {__package__}": sys.modules[__package__].__version__}
     _describe("the class", estimator, identity)
-    for name, data in [("X", X), ("X_val", X_val)]:
-        shape, dtype, digest = (None,) * 3 if data is None else _fingerprint(data)
+    for name, values in data.items():
+        shape, dtype, digest = (None,) * 3 if values is None else _fingerprint(values)
         identity[f"the shape of {name}"] = shape
         identity[f"the dtype of {name}"] = dtype
         identity[f"the values of {name}"] = digest

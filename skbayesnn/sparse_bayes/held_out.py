@@ -8,6 +8,7 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _validation as checks
+from .learning.result import Fit
 from .learning.selection import free_runs_through, squared_errors, steps_through
 from .narx import SparseBayesNARXRegressor
 from .prediction.ensemble import LaggedNetwork
@@ -31,6 +32,12 @@ class Task(NamedTuple):
     candidate: Candidate
     seed: int
     fold: int | None
+
+    @property
+    def name(self):
+        """Of its stage in a checkpoint."""
+        parts = (*self.candidate, self.seed, self.fold)
+        return " ".join(map(str, parts)).replace(".", ",")
 
 
 class Score(NamedTuple):
@@ -109,6 +116,22 @@ def fit_or_score(task, shared, data, sample):
     return Score(error, model._lagged.ensemble.members[0])
 
 
+def to_store(result):
+    """What a checkpoint keeps of a result of `fit_or_score`."""
+    if isinstance(result, Score):
+        return result
+    n_diverged = int(result.history_["n_diverged_starts"])
+    return Fit((result._learned,), n_diverged, False)
+
+
+def restored(stored, task, shared, sample):
+    """The result of `fit_or_score` from what `to_store` has made of it."""
+    if isinstance(stored, Score):
+        return stored
+    candidate, seed, _ = task
+    return _fit(make_model(candidate, seed, shared), sample.given, stored)
+
+
 def make_model(candidate, seed, shared):
     """The estimator that a candidate stands for."""
     settings = dict(shared)
@@ -126,11 +149,11 @@ def make_model(candidate, seed, shared):
     )
 
 
-def _fit(model, given):
+def _fit(model, given, fit=None):
     with warnings.catch_warnings():
         # the error, or the ensemble, says it
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model._learn(given)
+        return model._learn(given, fit)
 
 
 def error_against(model, data, target, focus):

@@ -343,8 +343,8 @@ class SparseBayesNARXRegressor(
         return self._learn(check_training_record(self, X, y, sessions))
 
     @on_one_blas_thread
-    def _learn(self, given):
-        """The fit to a `TrainingRecord`."""
+    def _learn(self, given, fit=None):
+        """The fit to a `TrainingRecord`, or what an earlier one has learned of it."""
         parameters = resolve_auto(self)
         vars(self).update(given.attributes)
         n_outputs = given.Y.shape[1]
@@ -353,25 +353,13 @@ class SparseBayesNARXRegressor(
         if resumes:
             self._keep_lags(parameters, names)
         record = _make_record(parameters, given, names)
-        selection = parameters["selection"]
-        seen = part_to_fit(record, selection, self.validation_fraction)
+        seen = part_to_fit(record, parameters["selection"], self.validation_fraction)
         regressors, outputs = windows(seen)
         options = learning_options(parameters, n_outputs)
-        start = self._resume_from(record.lags, resumes)
-        problem = pose(options, regressors, outputs, start)
-        if self.focus == "simulation":
-            horizons = check_horizons(self.horizon_schedule)
-            estimate = self.initial_conditions == "estimated"
-            problem = for_free_runs(problem, record, seen, horizons, estimate)
-        problem = with_ranking(problem, selection, record, seen)
-        fit = learn(
-            problem,
-            draw_seed(self.random_state),
-            n_starts=max(self.n_restarts, self.n_estimators),
-            n_networks=self.n_estimators,
-            n_jobs=self.n_jobs,
-            keep=self.warm_start,
-        )
+        if fit is None:
+            start = self._resume_from(record.lags, resumes)
+            problem = pose(options, regressors, outputs, start)
+            fit = self._solve(problem, record, seen, parameters["selection"])
         weights = ensemble_weights(
             fit.networks,
             self.weighting,
@@ -388,6 +376,22 @@ class SparseBayesNARXRegressor(
         if fit.interrupted:
             raise FitInterrupted
         return self
+
+    def _solve(self, problem, record, seen, selection):
+        """The `Fit` of a posed problem."""
+        if self.focus == "simulation":
+            horizons = check_horizons(self.horizon_schedule)
+            estimate = self.initial_conditions == "estimated"
+            problem = for_free_runs(problem, record, seen, horizons, estimate)
+        problem = with_ranking(problem, selection, record, seen)
+        return learn(
+            problem,
+            draw_seed(self.random_state),
+            n_starts=max(self.n_restarts, self.n_estimators),
+            n_networks=self.n_estimators,
+            n_jobs=self.n_jobs,
+            keep=self.warm_start,
+        )
 
     def _keep_lags(self, parameters, names):
         """Put what the previous fit has chosen in place of "auto"."""

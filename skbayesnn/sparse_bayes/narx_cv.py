@@ -1,13 +1,12 @@
 """A lagged model that chooses its lags and the strength of its prior by itself."""
 
 import numpy as np
-from joblib import delayed
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
-from .._parallel import in_order
+from .._persistence import open_checkpoint
 from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
@@ -16,7 +15,7 @@ from .attributes import set_attributes
 from .calibration import band_factor, by_stretch
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .held_out import Data, Task, fit_or_score, reference_errors, settled
+from .held_out import Data, Task, reference_errors, settled
 from .lagged import LaggedPredictorMixin
 from .learning.selection import stretches
 from .parameters import (
@@ -30,6 +29,7 @@ from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
 from .search import Clock, Limits, Search, Table, close_to_best, geometric_mean
+from .search_runner import Runner
 from .training_record import check_training_record, input_names, output_names
 
 # Rows of a record that the search fits networks and linear models to, at most; the
@@ -115,6 +115,13 @@ class SparseBayesNARXRegressorCV(
     max_cycles : int, default=200
         Largest number of cycles of a fit. Fits that are only scored end after 15 in
         their last stage.
+    checkpoint : str, path-like or None, default=None
+        File to which ``fit`` writes every fit that is done, at most once per second. If
+        the search was killed, calling the same ``fit`` again goes on from there, with
+        the same result, bit for bit; if it had finished, it returns after a moment. A
+        file of another fit (other parameters, data or version of this package) is
+        refused. If ``random_state`` is not an integer, the seed in the file is used.
+        ``max_time`` counts from the beginning of each call.
     max_time : float or None, default=None
         Seconds after which no further fit begins; the ensemble is then formed of the
         best that was found so far. Three fifths of it are for the search. A fit that
@@ -226,6 +233,7 @@ class SparseBayesNARXRegressorCV(
         kappa_variance=1e-6,
         kappa_weight=1e-3,
         max_cycles=200,
+        checkpoint=None,
         max_time=None,
         verbose=False,
     ):
@@ -249,6 +257,7 @@ class SparseBayesNARXRegressorCV(
         self.kappa_variance = kappa_variance
         self.kappa_weight = kappa_weight
         self.max_cycles = max_cycles
+        self.checkpoint = checkpoint
         self.max_time = max_time
         self.verbose = verbose
 
@@ -279,19 +288,24 @@ class SparseBayesNARXRegressorCV(
         ------
         ValueError
             As :meth:`SparseBayesNARXRegressor.fit`, for candidates outside their
-            range, and for sessions too short for the shortest lag and ``cv`` stretches.
+            range, for sessions too short for the shortest lag and ``cv`` stretches, and
+            for a checkpoint that is damaged or belongs to another fit.
+        OSError
+            For a checkpoint that cannot be written, or that another fit uses.
         """
         given = check_training_record(self, X, y, sessions)
         check_horizons(self.horizon_schedule)
         lags, strengths, longest = self._check_candidates(given.starts)
         data = Data(given, stretches(given.starts, self.cv))
-        clock = Clock(self.max_time)
-        root = np.random.SeedSequence(draw_seed(self.random_state))
-        n_seeds = max(self.cv, 2 * self.n_estimators)
-        seeds = [int(s) for s in root.generate_state(n_seeds) % 2**31]
-        table, networks = self._choose(data, lags, strengths, longest, seeds, clock)
-        kept = close_to_best(table)[: self.n_estimators]
-        members, weights = self._learn_members(kept, seeds, data, clock)
+        named = {"X": given.U, "y": given.Y, "sessions": given.starts}
+        shared = {name: getattr(self, name) for name in SHARED_BY_FITS}
+        seed, clock = draw_seed(self.random_state), Clock(self.max_time)
+        with open_checkpoint(self, named, seed) as checkpoint:
+            runner = Runner(data, shared, clock, checkpoint, self.n_jobs, self.verbose)
+            seeds = start_seeds(checkpoint.seed, max(self.cv, 2 * self.n_estimators))
+            table, networks = self._choose(lags, strengths, longest, seeds, runner)
+            kept = close_to_best(table)[: self.n_estimators]
+            members, weights = self._learn_members(kept, seeds, runner)
         results = summarize(table, kept, reference_errors(data, self.focus))
         ensemble = Ensemble(
             tuple(member._lagged.ensemble.members[0] for member in members), weights
@@ -339,12 +353,12 @@ class SparseBayesNARXRegressorCV(
             )
         return [float(s) for s in strengths]
 
-    def _choose(self, data, lags, strengths, longest, seeds, clock):
+    def _choose(self, lags, strengths, longest, seeds, runner):
         """The table of held-out errors of all candidates, and their networks.
 
         These are LaggedNetworks by candidate and fold.
         """
-        table, networks = Table(self.cv), {}
+        table, networks, data = Table(self.cv), {}, runner.data
         rows = min(len(data.Y), NETWORK_ROWS)
         hidden = check_hidden_layer_sizes(self.hidden_layer_sizes)
         n_signals = data.U.shape[1] + data.Y.shape[1]
@@ -357,10 +371,10 @@ class SparseBayesNARXRegressorCV(
         }
 
         def evaluate(pairs):
-            if table.errors and clock.over(SEARCH_TIME):
+            if table.errors and runner.clock.over(SEARCH_TIME):
                 return
             tasks = [Task(c, seeds[fold], fold) for c, fold in pairs]
-            scores = self._run(tasks, data, samples, clock, SEARCH_TIME)
+            scores = runner.run(tasks, samples, SEARCH_TIME)
             # fewer than tasks when the time is over
             for (candidate, fold), score in zip(pairs, scores, strict=False):
                 table.add(candidate, fold, score.error)
@@ -371,30 +385,7 @@ class SparseBayesNARXRegressorCV(
         Search(table, evaluate, kinds, lags, strengths, current, limits).run()
         return table, networks
 
-    def _run(self, tasks, data, samples, clock, fraction):
-        """Fitted models, or a `Score` for tasks with a fold, in their order.
-
-        Behind this fraction of the time no further one begins but the first.
-        """
-        shared = {name: getattr(self, name) for name in SHARED_BY_FITS}
-
-        def jobs():
-            for number, task in enumerate(tasks):
-                if number and clock.over(fraction):
-                    return
-                sample = samples[task.candidate.model]
-                yield delayed(fit_or_score)(task, shared, data, sample)
-
-        results, begin = [], clock.passed
-        # results first: joblib warns about a generator that is not exhausted
-        for result, task in zip(in_order(jobs(), self.n_jobs), tasks, strict=False):
-            results.append(result)
-            if self.verbose:
-                a_fit = (clock.passed - begin) / len(results)
-                _report(task, result, len(tasks) - len(results), a_fit)
-        return results
-
-    def _learn_members(self, kept, seeds, data, clock):
+    def _learn_members(self, kept, seeds, runner):
         """Fits of the kept candidates to the whole record, and their weights.
 
         Each candidate is fitted from several starts, of which those that ended in a
@@ -414,14 +405,13 @@ class SparseBayesNARXRegressorCV(
             for candidate, n in zip(kept, n_starts, strict=True)
             if number < n
         ]
-        sample = data.thinned(MEMBER_ROWS)
-        samples = {"linear": sample, "network": sample}
-        models = self._run(tasks, data, samples, clock, 1.0)
+        sample = runner.data.thinned(MEMBER_ROWS)
+        models = runner.run(tasks, {"linear": sample, "network": sample})
         members, weights = [], []
         for candidate, n in zip(kept, n_members.tolist(), strict=True):
             pairs = zip(tasks, models, strict=False)
             of_this = [model for task, model in pairs if task.candidate == candidate]
-            of_this = settled(of_this, data, self.focus)[:n]
+            of_this = settled(of_this, runner.data, self.focus)[:n]
             members += of_this
             weights += [n / len(of_this) for _ in of_this]
         # a model is that of a diverged start only if no other start was left
@@ -464,6 +454,13 @@ class SparseBayesNARXRegressorCV(
             "n_iter_": best.n_iter_,
         }
         set_attributes(self, attributes)
+
+
+def start_seeds(seed, n_seeds):
+    """Seeds of the folds, and of the starts of the members."""
+    return [
+        int(s) for s in np.random.SeedSequence(seed).generate_state(n_seeds) % 2**31
+    ]
 
 
 def summarize(table, kept, references):
@@ -512,13 +509,4 @@ def summary(results):
         f"strength {results['reg_lambda'][chosen]:g}, fitted to "
         f"{kind[results['fitted_to'][chosen]]} errors: held-out error "
         f"{error[chosen]:.3g} standard deviations of y ({', '.join(parts)})"
-    )
-
-
-def _report(task, result, n_left, a_fit):
-    where = "whole record" if task.fold is None else f"fold {task.fold + 1}"
-    what = "fitted" if task.fold is None else f"error {result.error:.4g}"
-    print(
-        f"{task.candidate}, {where}: {what}; {n_left} more fits in this round, about "
-        f"{n_left * a_fit:.0f} s"
     )

@@ -1,5 +1,6 @@
 """Parameters of the regressors: their ranges, and what learning makes of them."""
 
+import os
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -96,6 +97,7 @@ SEARCH_CONSTRAINTS = {
     "lags": [StrOptions({"auto"}), "array-like"],
     "reg_lambdas": [StrOptions({"auto"}), "array-like"],
     "include_current_input": [StrOptions({"auto"}), "boolean"],
+    "checkpoint": [str, os.PathLike, None],
     "max_time": [Interval(Real, 0, None, closed="neither"), None],
     "cv": [Interval(Integral, 2, None, closed="left")],
     **{

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes import held_out
+from skbayesnn.sparse_bayes import held_out, search_runner
 from skbayesnn.sparse_bayes import narx_cv as _narx_cv
 from skbayesnn.sparse_bayes.search import Candidate
 
@@ -202,7 +202,7 @@ def test_displays_with_different_lags(mixed):
 
 def diverge(monkeypatch, *strengths, n_starts=1):
     """Fits with these strengths pass for diverged, from some of their starts."""
-    fit_or_score = _narx_cv.fit_or_score
+    fit_or_score = search_runner.fit_or_score
 
     def marked(task, *arguments):
         result = fit_or_score(task, *arguments)
@@ -212,7 +212,7 @@ def diverge(monkeypatch, *strengths, n_starts=1):
                 mark_diverged(result)
         return result
 
-    monkeypatch.setattr(_narx_cv, "fit_or_score", marked)
+    monkeypatch.setattr(search_runner, "fit_or_score", marked)
     keep(monkeypatch, *((2, strength) for strength in STRENGTHS))
 
 

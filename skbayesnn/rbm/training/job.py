@@ -80,7 +80,7 @@ def open_job(estimator, X, X_val, resumes, holds_out):
         given = check_rows(estimator, X_val, reset=False)
         X_given = given.X
     seed = estimator._seed if resumes else draw_seed(estimator.random_state)
-    checkpoint = open_checkpoint(estimator, rows.X, X_given, seed)
+    checkpoint = open_checkpoint(estimator, {"X": rows.X, "X_val": X_given}, seed)
     seed = checkpoint.seed
     train, validation = rows, given
     if given is None and holds_out:

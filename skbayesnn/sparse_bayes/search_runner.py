@@ -1,0 +1,84 @@
+"""The fits of a search: run in parallel, reported, and kept in a checkpoint."""
+
+from typing import NamedTuple
+
+from joblib import delayed
+
+from .._parallel import in_order
+from .._persistence import Checkpoint, Progress
+from .held_out import Data, fit_or_score, restored, to_store
+from .search import Clock
+
+
+class Runner(NamedTuple):
+    """What all fits of a search have in common.
+
+    data : Data
+        The whole record, through which free runs are scored.
+    shared : dict
+        Parameters that all fits take over from the search.
+    verbose : whether to print a line per fit
+    """
+
+    data: Data
+    shared: dict
+    clock: Clock
+    checkpoint: Checkpoint
+    n_jobs: int | None
+    verbose: bool
+
+    def run(self, tasks, samples, fraction=1.0):
+        """Fitted models, or a `Score` for tasks with a fold, in their order.
+
+        Behind this fraction of the time no further fit begins but the first.
+
+        Parameters
+        ----------
+        tasks : list of held_out.Task
+        samples : dict of str to Data
+            What linear models and networks are fitted to.
+        """
+        found = {task: self.checkpoint.load(task.name) for task in tasks}
+        missing = [task for task in tasks if found[task] is None]
+        fits = in_order(self._jobs(missing, samples, fraction), self.n_jobs)
+        results, n_fitted, begin = [], 0, self.clock.passed
+        for task in tasks:
+            sample = samples[task.candidate.model]
+            if found[task] is None:
+                # the time may be over
+                result = next(fits, None)
+                if result is None:
+                    break
+                n_fitted += 1
+                self._keep(task, result)
+            else:
+                result = restored(found[task].state, task, self.shared, sample)
+            results.append(result)
+            if self.verbose:
+                a_fit = (self.clock.passed - begin) / max(n_fitted, 1)
+                _report(task, result, len(missing) - n_fitted, a_fit)
+        # joblib warns about a generator that is not exhausted
+        next(fits, None)
+        return results
+
+    def _jobs(self, tasks, samples, fraction):
+        for number, task in enumerate(tasks):
+            if number and self.clock.over(fraction):
+                return
+            sample = samples[task.candidate.model]
+            yield delayed(fit_or_score)(task, self.shared, self.data, sample)
+
+    def _keep(self, task, result):
+        # a fit to the whole record takes longest, and is the last of a search
+        at_once = task.fold is None
+        progress = Progress(to_store(result), {}, 0, self.clock.passed, at_once)
+        self.checkpoint.save(task.name, progress)
+
+
+def _report(task, result, n_left, a_fit):
+    where = "whole record" if task.fold is None else f"fold {task.fold + 1}"
+    what = "fitted" if task.fold is None else f"error {result.error:.4g}"
+    print(
+        f"{task.candidate}, {where}: {what}; {n_left} more fits in this round, about "
+        f"{n_left * a_fit:.0f} s"
+    )
