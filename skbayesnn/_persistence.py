@@ -41,7 +41,7 @@ class Progress(NamedTuple):
     done: bool
 
 
-def open_checkpoint(estimator, X, X_val, seed):
+def open_checkpoint(estimator, X, X_val, seed, sample_weight=None):
     """The checkpoint of a fit, with the state that an earlier call has left.
 
     The file is written at once, so that one that cannot be written is an error at the
@@ -56,6 +56,8 @@ def open_checkpoint(estimator, X, X_val, seed):
             "the fit that wrote it. Set checkpoint=None or warm_start=False."
         )
     identity = _identify(estimator, X, X_val)
+    if sample_weight is not None:
+        identity["sample_weight"] = _plain(sample_weight)
     checkpoint = Checkpoint(Path(estimator.checkpoint).absolute(), identity, seed)
     checkpoint.read()
     if not checkpoint.finished:

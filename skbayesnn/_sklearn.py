@@ -11,6 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import _param_validation
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
+from sklearn.utils.validation import _check_sample_weight
 
 __all__ = [
     "CallbackSupportMixin",
@@ -21,10 +22,12 @@ __all__ = [
     "fit_context",
     "on_one_blas_thread",
     "one_blas_thread",
+    "validate_sample_weight",
     "with_callbacks",
 ]
 
 fit_context = _fit_context
+validate_sample_weight = _check_sample_weight
 # Attribute in which an estimator keeps the form of its output, and which ``clone``
 # copies.
 OUTPUT_CONFIG = "_sklearn_output_config"

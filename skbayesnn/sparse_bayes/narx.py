@@ -210,6 +210,9 @@ class SparseBayesNARXRegressor(
     must rise, and a step of more than 1.5 times the median one is a hole. An index of
     numbers that does not count up evenly is warned of.
 
+    ``fit`` has no ``sample_weight``: a row of a record is the past of the next ones,
+    and cannot count twice. Outputs that shall not count are marked as missing, NaN.
+
     Cross-validation must keep rows in order:
     ``TimeSeriesSplit``, or group-wise splits with the groups as ``sessions``.
 
