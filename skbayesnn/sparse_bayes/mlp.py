@@ -10,7 +10,7 @@ from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
 from .._saved_state import SavedStateMixin, public
-from .._sklearn import fit_context, on_one_blas_thread
+from .._sklearn import DocumentationLinkMixin, fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import network_attributes, set_attributes
 from .learning.problem import pose
@@ -23,7 +23,11 @@ from .regressor_texts import TEXTS
 @public
 @shared_parameters(TEXTS)
 class SparseBayesMLPRegressor(
-    SavedStateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+    DocumentationLinkMixin,
+    SavedStateMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     r"""Multi-layer perceptron regressor learned by sparse Bayesian learning.
 
