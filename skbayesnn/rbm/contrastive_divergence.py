@@ -209,6 +209,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
     True
     """
 
+    _trains_like_bernoulli_rbm = True
     _parameter_constraints: dict = {
         **RBM_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left")],
