@@ -39,6 +39,7 @@ class Stream(enum.IntEnum):
     MIXING = 0x313C
     SWAPS = 0x5A2B
     LONE_STATES = 0x10AE
+    SAMPLE_WEIGHTS = 0x5A3B
 
 
 def draw_seed(random_state):

@@ -5,15 +5,18 @@ Nothing else in the package imports a private name, or asks for the release.
 
 import functools
 from contextlib import nullcontext
+from importlib import metadata
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import _param_validation
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
+from sklearn.utils.validation import _check_sample_weight
 
 __all__ = [
     "CallbackSupportMixin",
+    "DocumentationLinkMixin",
     "HasMethods",
     "Interval",
     "OUTPUT_CONFIG",
@@ -21,10 +24,12 @@ __all__ = [
     "fit_context",
     "on_one_blas_thread",
     "one_blas_thread",
+    "validate_sample_weight",
     "with_callbacks",
 ]
 
 fit_context = _fit_context
+validate_sample_weight = _check_sample_weight
 # Attribute in which an estimator keeps the form of its output, and which ``clone``
 # copies.
 OUTPUT_CONFIG = "_sklearn_output_config"
@@ -40,6 +45,24 @@ class Interval(_param_validation.Interval):
         return super().is_satisfied_by(
             float(val) if isinstance(val, np.floating) else val
         )
+
+
+class DocumentationLinkMixin:
+    """A link to the documentation in the HTML of an estimator.
+
+    The address is that of the package, ``Documentation`` in its metadata. Without one
+    there is no link.
+    """
+
+    _doc_link_module = __package__
+
+    def _get_doc_link(self):
+        urls = metadata.metadata(__package__).get_all("Project-URL") or ()
+        pairs = [tuple(map(str.strip, url.split(",", 1))) for url in urls]
+        address = dict(pairs).get("Documentation")
+        if address is None or not type(self).__module__.startswith(__package__):
+            return ""
+        return f"{address.rstrip('/')}/api/{type(self).__name__}.html"
 
 
 def one_blas_thread():

@@ -5,6 +5,8 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import validation
 
+from ._sklearn import validate_sample_weight
+
 __all__ = [
     "as_columns",
     "check_any_value",
@@ -16,6 +18,7 @@ __all__ = [
     "check_mask",
     "check_n_outputs",
     "check_outputs",
+    "check_sample_weight",
     "check_sessions",
     "check_sparse",
     "check_spread",
@@ -208,6 +211,25 @@ def check_count(value, name, least):
             f"{name} must be an integer of at least {least}; got {value!r}."
         )
     return int(value)
+
+
+def check_sample_weight(sample_weight, X):
+    """How many times each row counts (n_rows,) float64, or None.
+
+    Refused if a weight is negative or not finite, or if none is positive.
+    """
+    if sample_weight is None:
+        return None
+    check_mask(sample_weight, "sample_weight")
+    weights = validate_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    if not weights.any():
+        raise ValueError(
+            "Sample weights must not all be zero: no row would count. sample_weight "
+            "says how many times each row counts."
+        )
+    return weights
 
 
 def check_sparse(X):

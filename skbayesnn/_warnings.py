@@ -25,3 +25,16 @@ def warn_caller(message, category):
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def called_by_scorer():
+    """Whether one of scikit-learn's scorers has asked for a prediction.
+
+    It knows nothing but X. Meta-estimators may stand between.
+    """
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
+        if frame.f_globals.get("__name__") == "sklearn.metrics._scorer":
+            return True
+        frame = frame.f_back
+    return False

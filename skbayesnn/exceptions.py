@@ -7,6 +7,7 @@ __all__ = [
     "MissingInputWarning",
     "MixingWarning",
     "SamplingWarning",
+    "ScoringWarning",
 ]
 
 
@@ -65,4 +66,13 @@ class SamplingWarning(UserWarning):
     See Also
     --------
     SparseBayesNARXRegressor.fit : Says what is done with times.
+    """
+
+
+class ScoringWarning(UserWarning):
+    """Warn that a scorer judges another prediction than ``score`` does.
+
+    See Also
+    --------
+    SparseBayesNARXRegressor.score : Says what it measures, and what others do.
     """

@@ -209,6 +209,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
     True
     """
 
+    _trains_like_bernoulli_rbm = True
     _parameter_constraints: dict = {
         **RBM_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -282,13 +283,14 @@ class ContrastiveDivergenceRBM(BaseRBM):
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
     @shared_parameters(TEXTS)
-    def fit(self, X, y=None, *, X_val=None):
+    def fit(self, X, y=None, sample_weight=None, *, X_val=None):
         """Train a model.
 
         Parameters
         ----------
         {{X_fit}}
         {{y}}
+        {{sample_weight}}
         {{X_val}}
 
         Returns
@@ -303,7 +305,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         """
         resumes = self.warm_start and hasattr(self, "components_")
         holds_out = self.max_iter == "auto" or self.early_stopping
-        job = open_job(self, X, X_val, resumes, holds_out)
+        job = open_job(self, X, X_val, resumes, holds_out, sample_weight)
         with job.checkpoint:
             self._fit(X, y, job, resumes)
         return self
@@ -330,7 +332,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, X, y=None):
+    @shared_parameters(TEXTS)
+    def partial_fit(self, X, y=None, sample_weight=None):
         """Run one epoch over some rows, at a constant learning rate.
 
         Parameters
@@ -339,6 +342,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
             Any number of visible states.
         y : None
             Ignored.
+        {{sample_weight}}
 
         Returns
         -------
@@ -346,7 +350,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
             The estimator.
         """
         resumes = hasattr(self, "components_")
-        job = open_partial_job(self, X, resumes)
+        job = open_partial_job(self, X, resumes, sample_weight)
         seen = self._seen.add(job.train) if resumes else Seen.of(job.train)
         start, settings = self._start(job, resumes), epochs.settings_of(self)
         state = contrastive.copy(start.make_state())

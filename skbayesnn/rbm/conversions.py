@@ -27,6 +27,9 @@ _KEPT = (
 class ConversionsMixin:
     """Methods that make another estimator."""
 
+    # whether `BernoulliRBM` has no parameter that is unknown here
+    _trains_like_bernoulli_rbm = False
+
     def truncate(self, n_components):
         """Copy the estimator with its first units only.
 
@@ -98,12 +101,18 @@ class ConversionsMixin:
 
     @classmethod
     def from_bernoulli_rbm(cls, rbm, X=None, **params):
-        """Convert a fitted model of scikit-learn.
+        """Convert a model of scikit-learn: its units, or before a fit its parameters.
+
+        :class:`ContrastiveDivergenceRBM` takes the parameters of a model that is not
+        fitted, so that it makes the same updates: persistent chains of one Gibbs step,
+        a constant step size, values of X as probabilities, and none of centring,
+        averaging and weight decay. It still shuffles rows, and begins at the base rates
+        of X in place of visible biases of 0.
 
         Parameters
         ----------
         rbm : sklearn.neural_network.BernoulliRBM
-            Fitted.
+            Fitted, or for :class:`ContrastiveDivergenceRBM` not yet.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Data whose base rates annealed importance sampling starts from, best the
             training data. Without it, they are estimated from samples of the model.
@@ -113,8 +122,15 @@ class ConversionsMixin:
         Returns
         -------
         estimator : estimator of this class
-            Fitted, with the same units.
+            Fitted, with the same units; or not fitted, with the same parameters.
+
+        Raises
+        ------
+        NotFittedError
+            For a model that is not fitted, if this class trains in another way.
         """
+        if cls._trains_like_bernoulli_rbm and not hasattr(rbm, "components_"):
+            return cls(**{**_parameters_like(rbm), **params})
         check_is_fitted(rbm)
         model = model_of_estimator(rbm, "rbm")
         other = cls(**{"n_components": len(model.weights), **params})
@@ -132,6 +148,26 @@ class ConversionsMixin:
         attributes = other._fitted_attributes(seen, dtype, seed, model)
         store(other, Training(None, {}, 1), attributes)
         return other
+
+
+def _parameters_like(rbm):
+    """Parameters of contrastive divergence with the updates of a `BernoulliRBM`."""
+    return {
+        "n_components": rbm.n_components,
+        "learning_rate": rbm.learning_rate,
+        "batch_size": rbm.batch_size,
+        "max_iter": rbm.n_iter,
+        "random_state": rbm.random_state,
+        "verbose": bool(rbm.verbose),
+        "binarize": None,
+        "schedule": "constant",
+        "n_gibbs_steps": 1,
+        "persistent": True,
+        "momentum": 0.0,
+        "weight_decay": 0.0,
+        "centered": False,
+        "averaging": 0.0,
+    }
 
 
 def _seen_in_samples(rbm, seed):

@@ -359,13 +359,14 @@ class FrankWolfeRBM(BaseRBM):
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
     @shared_parameters(TEXTS)
-    def fit(self, X, y=None, *, X_val=None):
+    def fit(self, X, y=None, sample_weight=None, *, X_val=None):
         """Learn a model, and its number of units.
 
         Parameters
         ----------
         {{X_fit}}
         {{y}}
+        {{sample_weight}}
         {{X_val}}
 
         Returns
@@ -381,7 +382,8 @@ class FrankWolfeRBM(BaseRBM):
         resumes = self.warm_start and hasattr(self, "components_")
         automatic_size = self.n_components == "auto"
         self._check_parameters(automatic_size)
-        job = open_job(self, X, X_val, resumes, automatic_size or self.early_stopping)
+        holds_out = automatic_size or self.early_stopping
+        job = open_job(self, X, X_val, resumes, holds_out, sample_weight)
         with job.checkpoint:
             self._fit(X, y, job, resumes)
         return self
@@ -440,7 +442,8 @@ class FrankWolfeRBM(BaseRBM):
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, X, y=None):
+    @shared_parameters(TEXTS)
+    def partial_fit(self, X, y=None, sample_weight=None):
         """Take one Frank-Wolfe step, then corrective steps once through the rows.
 
         A unit is added only up to ``n_components``, with "auto" up to 1024. There is
@@ -452,6 +455,7 @@ class FrankWolfeRBM(BaseRBM):
             Any number of visible states.
         y : None
             Ignored.
+        {{sample_weight}}
 
         Returns
         -------
@@ -459,7 +463,7 @@ class FrankWolfeRBM(BaseRBM):
             The estimator.
         """
         resumes = hasattr(self, "components_")
-        job = open_partial_job(self, X, resumes)
+        job = open_partial_job(self, X, resumes, sample_weight)
         seen = self._seen.add(job.train) if resumes else Seen.of(job.train)
         start, settings = self._start(job, resumes), growing.settings_of(self)
         if self.n_components == "auto":

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._saved_state import SavedStateMixin
-from .._sklearn import CallbackSupportMixin, Interval
+from .._sklearn import CallbackSupportMixin, DocumentationLinkMixin, Interval
 from . import model as solver
 from .conversions import ConversionsMixin
 from .features import FeaturesMixin
@@ -48,6 +48,7 @@ class BaseRBM(
     SamplingMixin,
     ConversionsMixin,
     CallbackSupportMixin,
+    DocumentationLinkMixin,
     SavedStateMixin,
     BaseEstimator,
 ):

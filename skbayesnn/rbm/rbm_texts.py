@@ -109,6 +109,14 @@ TEXTS = {
         y : None
             Ignored, except that callbacks get it.
         """,
+    "sample_weight": """
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many times each row counts, not negative: a weight of k is the same as k
+            copies of the row behind each other, one of 0 as none. Where weights are no
+            integers, rows count once more or less at random, drawn once per call; for a
+            finer resolution multiply all of them by a factor, which takes time like
+            copies do. Held-out rows are drawn from the copies.
+        """,
     "X_val": """
         X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \
 default=None

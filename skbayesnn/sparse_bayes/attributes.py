@@ -24,10 +24,11 @@ def copy_input_attributes(source, target):
             setattr(target, name, getattr(source, name))
 
 
-def network_attributes(learned, X):
+def network_attributes(learned, X, sample_weight=None):
     """Attributes that describe one learned network.
 
-    ``X`` (n, n_inputs) holds the inputs of its training data, in the user's units.
+    ``X`` (n, n_inputs) holds the inputs of its training data, in the user's units;
+    ``sample_weight`` (n,) how many times each row counts, None for once.
     """
     fitted, history = learned.fitted, learned.history
     squared = fitted.noise_std if fitted.free_run_std is None else fitted.free_run_std
@@ -42,7 +43,7 @@ def network_attributes(learned, X):
         **of_noise,
         "posterior_covariance_": fitted.covariance,
         "log_marginal_likelihood_": learned.log_marginal_likelihood,
-        "feature_relevance_": sensitivity(fitted, X),
+        "feature_relevance_": sensitivity(fitted, X, sample_weight),
         "history_": history,
         "n_cycles_": len(history["n_iter"]),
         "n_iter_": max(1, int(history["n_iter"].sum())),

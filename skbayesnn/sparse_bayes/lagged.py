@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _validation as checks
 from .._random import draw_seed
 from .._saved_state import SavedStateMixin, saved_as
-from .._sklearn import on_one_blas_thread
-from .._warnings import warn_caller
+from .._sklearn import DocumentationLinkMixin, on_one_blas_thread
+from .._warnings import called_by_scorer, warn_caller
 from ..exceptions import (
     DivergenceWarning,
     ExtrapolationWarning,
     MissingInputWarning,
+    ScoringWarning,
 )
 from .prediction import ensemble as ensembles
 from .prediction.bands import Bands, bands_of, excess, widen
@@ -76,7 +77,9 @@ def make_lagged_model(networks, weights, record, seen, single_output, end_time=N
     )
 
 
-class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
+class LaggedPredictorMixin(
+    ReturnedFramesMixin, DocumentationLinkMixin, SavedStateMixin
+):
     """Predictions of estimators that hold a `LaggedModel` as ``_lagged``."""
 
     # Metadata routing takes no argument named y for metadata, unless it is requested
@@ -183,12 +186,23 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
             tenth of this range.
         MissingInputWarning
             If a free run ends because an input is missing, with its row.
+        ScoringWarning
+            If one of scikit-learn's scorers calls it, which has no measured outputs.
         SamplingWarning
             For holes in time, a sampling time other than ``sampling_time_``, and an
             index of pandas that does not count up.
         """
         check_is_fitted(self)
         model = self._lagged
+        if y is None and y_init is None and state is None and called_by_scorer():
+            warn_caller(
+                "A scorer of scikit-learn asks for a prediction of X alone: a free run "
+                "from the training means, whose first rows count as well. That is not "
+                f"what score of this {type(self).__name__} measures. Leave out "
+                "scoring, or pass simulation_scorer or one_step_scorer of "
+                "skbayesnn.metrics.",
+                ScoringWarning,
+            )
         with_state = state is not None or return_state
         if with_state:
             _check_state_arguments(y, horizon, sessions, return_std)
@@ -338,6 +352,14 @@ class LaggedPredictorMixin(ReturnedFramesMixin, SavedStateMixin):
         fill_inputs=None,
     ):
         r"""Coefficient of determination beyond the initialisation.
+
+        This is what cross-validation measures by default: one step ahead of measured
+        outputs, or for ``focus="simulation"`` a free run from the first ones of each
+        fold. scikit-learn's scorers by name, such as ``scoring="r2"``, know ``X``
+        alone; what they would measure is a free run from the training means, and they
+        warn. ``cross_val_predict`` gives such runs. Use
+        :func:`~skbayesnn.metrics.simulation_scorer` and
+        :func:`~skbayesnn.metrics.one_step_scorer` in their place.
 
         Parameters
         ----------

@@ -10,7 +10,7 @@ from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
 from .._saved_state import SavedStateMixin, public
-from .._sklearn import fit_context, on_one_blas_thread
+from .._sklearn import DocumentationLinkMixin, fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import network_attributes, set_attributes
 from .learning.problem import pose
@@ -23,7 +23,11 @@ from .regressor_texts import TEXTS
 @public
 @shared_parameters(TEXTS)
 class SparseBayesMLPRegressor(
-    SavedStateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+    DocumentationLinkMixin,
+    SavedStateMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     r"""Multi-layer perceptron regressor learned by sparse Bayesian learning.
 
@@ -164,7 +168,7 @@ class SparseBayesMLPRegressor(
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
     @on_one_blas_thread
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Learn network, prior variances and noise from data.
 
         Parameters
@@ -173,6 +177,10 @@ class SparseBayesMLPRegressor(
             Inputs, finite. Constant columns are pruned.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets, finite.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many times each row counts, not negative: a weight of k is the same as k
+            copies of the row, one of 0 as none. They are not scaled: weights whose sum
+            is more than the number of rows make the model more certain.
 
         Returns
         -------
@@ -184,7 +192,7 @@ class SparseBayesMLPRegressor(
         ------
         ValueError
             For parameters outside their range, and for data that are not finite, too
-            few, or too large to be squared.
+            few, or too large to be squared; for weights that are negative or all zero.
         """
         if y is not None:
             # numbers first: scikit-learn names no y that holds NaN among objects
@@ -200,10 +208,14 @@ class SparseBayesMLPRegressor(
         )
         checks.check_magnitude(X, "X")
         checks.check_magnitude(y, "y")
+        weights = checks.check_sample_weight(sample_weight, X)
+        single_output = y.ndim == 1
         Y = y.reshape(len(y), -1)
+        X, Y, weights = _distinct_rows(X, Y, weights)
         options = learning_options(self.get_params(deep=False), Y.shape[1])
         earlier = getattr(self, "_learned", None) if self.warm_start else None
-        problem = pose(options, X, Y, earlier.start if earlier else None)
+        start = earlier.start if earlier else None
+        problem = pose(options, X, Y, start, weights)
         fit = learn(
             problem,
             draw_seed(self.random_state),
@@ -212,8 +224,8 @@ class SparseBayesMLPRegressor(
             keep=self.warm_start,
         )
         (self._learned,) = fit.networks
-        self._single_output = y.ndim == 1
-        set_attributes(self, network_attributes(self._learned, X))
+        self._single_output = single_output
+        set_attributes(self, network_attributes(self._learned, X, weights))
         if fit.interrupted:
             raise FitInterrupted
         return self
@@ -358,3 +370,29 @@ class SparseBayesMLPRegressor(
 
     def _shape_like_y(self, values):
         return values[:, 0] if self._single_output else values
+
+
+def _distinct_rows(X, Y, weights):
+    """Rows that differ, and how many times each counts; None where each counts once.
+
+    Copies of a row are one row that counts so many times: a fit is faster, and the
+    same, to the last bit, for copies and for weights.
+    """
+    both = np.hstack([X, Y])
+    if weights is None:
+        # row by row, so that copies have the same number
+        number = (both * np.random.default_rng(0).random(both.shape[1])).sum(axis=1)
+        if len(np.unique(number)) == len(number):
+            return X, Y, None
+        weights = np.ones(len(X))
+    counted = weights > 0.0
+    if weights.sum() < 2.0:
+        raise ValueError(
+            "sample_weight says how many times each row counts, and must sum to at "
+            f"least 2; found {weights.sum():.3g}. Multiply weights that sum to 1 by "
+            "the number of rows."
+        )
+    both, inverse = np.unique(both[counted], axis=0, return_inverse=True)
+    weights = np.bincount(inverse.ravel(), weights[counted])
+    X, Y = np.split(both, [X.shape[1]], axis=1)
+    return np.ascontiguousarray(X), np.ascontiguousarray(Y), weights

@@ -210,8 +210,12 @@ class SparseBayesNARXRegressor(
     must rise, and a step of more than 1.5 times the median one is a hole. An index of
     numbers that does not count up evenly is warned of.
 
-    Cross-validation must keep rows in order:
-    ``TimeSeriesSplit``, or group-wise splits with the groups as ``sessions``.
+    ``fit`` has no ``sample_weight``: a row of a record is the past of the next ones,
+    and cannot count twice. Outputs that shall not count are marked as missing, NaN.
+
+    Cross-validation must keep rows in order, as ``TimeSeriesSplit`` does, or group-wise
+    splits with the groups as ``sessions``. ``KFold`` joins the rows around a fold;
+    ``ShuffleSplit`` and the bagging of rows leave no record at all.
 
     References
     ----------
@@ -337,7 +341,8 @@ class SparseBayesNARXRegressor(
         Warns
         -----
         SamplingWarning
-            For holes in time, and an index of pandas that does not count up.
+            For holes in time, an index of pandas that does not count up, and 250 rows
+            or more of which none is correlated with those before it.
         """
         resolve_auto(self)
         return self._learn(check_training_record(self, X, y, sessions))

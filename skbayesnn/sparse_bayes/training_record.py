@@ -7,6 +7,9 @@ import numpy as np
 from .. import _validation as checks
 from .._frames import column_names
 from .._time_axis import check_time, split_record, split_sessions
+from .._warnings import warn_caller
+from ..exceptions import SamplingWarning
+from .records.memory import has_memory
 
 # Attributes that the data alone set, before the fit.
 OF_INPUTS = (
@@ -73,6 +76,15 @@ def check_training_record(estimator, X, y, sessions):
         estimator.output_names_ = np.array(names, dtype=object)
     starts = split_sessions(sessions, axis, len(Y))
     sampling_time = check_time(axis, starts)
+    if not has_memory(U, Y, starts):
+        warn_caller(
+            "No row of y is correlated with those before it: were the rows shuffled, "
+            "or drawn with replacement as a bagging estimator does? Lags need them in "
+            "the order of time; cross-validate by TimeSeriesSplit. If they are in "
+            "order, the system has no memory that could be seen, and "
+            "SparseBayesMLPRegressor may be the model.",
+            SamplingWarning,
+        )
     if sampling_time is not None:
         estimator.sampling_time_ = sampling_time
     attributes = {k: v for k, v in vars(estimator).items() if k in OF_INPUTS}

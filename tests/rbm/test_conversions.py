@@ -14,6 +14,7 @@ from rbm_estimators import (
     MODELS,
     assert_same_model,
     bernoulli_rbm,
+    digits,
     small,
     toy_data,
     twin,
@@ -98,8 +99,6 @@ def test_truncated_temperature():
 
 def test_a_fitted_rbm_is_what_is_taken_over():
     cls = ContrastiveDivergenceRBM
-    with pytest.raises(NotFittedError, match="BernoulliRBM"):
-        cls.from_bernoulli_rbm(BernoulliRBM())
     with pytest.raises(ValueError, match="5 features.*expecting 6"):
         cls.from_bernoulli_rbm(bernoulli_rbm(), toy_data()[:, :5])
     with pytest.raises(ValueError, match="learning_rate"):
@@ -157,3 +156,26 @@ def test_training_continues_in_the_same_way_in_a_copy(fitted):
     first.partial_fit(X).partial_fit(X[:50])
     second = pickle.loads(pickle.dumps(second.partial_fit(X))).partial_fit(X[:50])
     assert_same_model(first, second)
+
+
+def test_parameters_of_scikit_learn():
+    """After as many epochs a model is no worse, by an exact count of states."""
+    X, gains = digits(), []
+    X = X[:, X.std(axis=0) > 0.0]
+    for seed in range(4):
+        theirs = BernoulliRBM(4, batch_size=20, n_iter=30, random_state=seed)
+        ours = ContrastiveDivergenceRBM.from_bernoulli_rbm(theirs)
+        assert not hasattr(ours, "components_")
+        as_theirs = ContrastiveDivergenceRBM.from_bernoulli_rbm(theirs.fit(X), X)
+        gains.append(ours.fit(X).score(X) - as_theirs.score(X))
+        assert ours.n_updates_ == 30 * -(-len(X) // 20) and ours.n_gibbs_steps_ == 1
+    error = np.std(gains, ddof=1) / np.sqrt(len(gains))
+    assert np.mean(gains) > -BOUND * error
+
+
+def test_parameters_are_for_the_class_that_has_them():
+    with pytest.raises(NotFittedError):
+        FrankWolfeRBM.from_bernoulli_rbm(BernoulliRBM())
+    ours = ContrastiveDivergenceRBM.from_bernoulli_rbm(BernoulliRBM(7), max_iter=3)
+    assert (ours.n_components, ours.max_iter) == (7, 3)
+    assert ours.binarize is None and not ours.centered and ours.schedule == "constant"

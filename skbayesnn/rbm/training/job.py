@@ -12,7 +12,7 @@ from ..._random import Stream, draw_seed, generator
 from ..._sklearn import one_blas_thread
 from .. import threads
 from ..learning import contrastive
-from .rows import Rows, check_rows, result_dtype
+from .rows import Rows, check_rows, check_weights, counted_rows, result_dtype
 
 
 class Callbacks:
@@ -72,16 +72,19 @@ class Start(NamedTuple):
     """duration of what came before in the same fit"""
 
 
-def open_job(estimator, X, X_val, resumes, holds_out):
+def open_job(estimator, X, X_val, resumes, holds_out, sample_weight=None):
     """Check the data of a fit, open its checkpoint, and hold rows out if asked to."""
     rows = check_rows(estimator, X, reset=not resumes)
+    weights = check_weights(sample_weight, rows)
     given, X_given = None, None
     if X_val is not None:
         given = check_rows(estimator, X_val, reset=False)
         X_given = given.X
     seed = estimator._seed if resumes else draw_seed(estimator.random_state)
-    checkpoint = open_checkpoint(estimator, {"X": rows.X, "X_val": X_given}, seed)
+    data = {"X": rows.X, "X_val": X_given, "sample_weight": weights}
+    checkpoint = open_checkpoint(estimator, data, seed)
     seed = checkpoint.seed
+    rows = counted_rows(rows, weights, seed)
     train, validation = rows, given
     if given is None and holds_out:
         try:
@@ -94,10 +97,12 @@ def open_job(estimator, X, X_val, resumes, holds_out):
     return Job(train, validation, dtype, seed, checkpoint, whole=whole)
 
 
-def open_partial_job(estimator, X, resumes):
+def open_partial_job(estimator, X, resumes, sample_weight=None):
     """The same of a ``partial_fit``, which has no checkpoint and no callbacks."""
     rows = check_rows(estimator, X, reset=not resumes)
+    weights = check_weights(sample_weight, rows)
     seed = estimator._seed if resumes else draw_seed(estimator.random_state)
+    rows = counted_rows(rows, weights, seed)
     dtype = estimator.components_.dtype if resumes else result_dtype(rows.X)
     return Job(rows, None, dtype, seed, Checkpoint(None, {}, seed))
 

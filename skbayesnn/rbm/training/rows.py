@@ -6,11 +6,15 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
 
-from ..._validation import check_sparse, validate_data
+from ..._random import Stream, generator
+from ..._validation import check_sample_weight, check_sparse, validate_data
 from ..._warnings import warn_caller
 from ..model import BLOCK_ROWS
 from ..states import sum_states
 from ..visible import BINARY
+
+# Rows that count, of which an index is kept in memory.
+MAX_ROWS = 10**8
 
 
 class Rows:
@@ -65,6 +69,10 @@ class Rows:
         index = index if self.index is None else self.index[index]
         return Rows(self.X, self.threshold, index)
 
+    def repeated(self, times):
+        """The rows, each so many times (n_rows,), without copies of them."""
+        return self.subset(np.repeat(np.arange(len(self)), times))
+
     def without(self, states):
         """The rows that are none of the states (n_states, n_features)."""
         return self.subset(np.flatnonzero(~self.are_among(states)))
@@ -105,16 +113,57 @@ def check_rows(estimator, X, *, reset, allow_nan=False):
     elif isinstance(X, list | tuple):
         # scikit-learn converts objects of arrays to numbers, but not those of lists
         X = np.asarray(X)
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        dtype="numeric",
-        ensure_all_finite="allow-nan" if allow_nan else True,
-        reset=reset,
-    )
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite="allow-nan" if allow_nan else True,
+            reset=reset,
+        )
+    except ValueError as error:
+        if "NaN" in str(error):
+            raise ValueError(
+                "Input X contains NaN. An RBM learns from complete rows: leave out "
+                "those with a missing value, X[~np.isnan(X).any(axis=1)]; the fitted "
+                "model then fills in the others by impute(X). Or fill them in before, "
+                "by an imputer of scikit-learn in a pipeline."
+            ) from error
+        raise
     _check_range(X, estimator.binarize)
     return Rows(X, estimator.binarize)
+
+
+def check_weights(sample_weight, rows):
+    """How many times each row counts (n_rows,) float64, or None."""
+    weights = check_sample_weight(sample_weight, rows.X)
+    if weights is None:
+        return None
+    total = float(weights.sum())
+    if not 1.0 <= total <= MAX_ROWS:
+        raise ValueError(
+            "sample_weight says how many times each row counts, and must sum to 1 to "
+            f"{MAX_ROWS:.0e}; found {total:.3g}. Multiply it by a factor: the number "
+            "of rows for weights that sum to 1."
+        )
+    return weights
+
+
+def counted_rows(rows, weights, seed):
+    """The rows, each as many times as its weight says.
+
+    Weights between integers are rounded up or down at random, right on average and so
+    that their sum is, by systematic sampling.
+    """
+    if weights is None:
+        return rows
+    offset = generator(seed, Stream.SAMPLE_WEIGHTS).uniform()
+    # what is an integer stays one in the sums
+    whole = np.floor(weights)
+    edges = np.floor(np.cumsum(weights - whole) + offset)
+    times = (whole + np.diff(edges, prepend=0.0)).astype(np.int64)
+    return rows.repeated(times)
 
 
 def result_dtype(X):

@@ -299,6 +299,7 @@ def _misfit(state):
         data.counts,
         data.weights,
         state.noise,
+        data.sample_weight,
     )
 
 
@@ -349,7 +350,9 @@ def _update_hyper_parameters(settings, state, found):
 
 def _refine_likelihood(state):
     """Learned parameters of the likelihood, of which only the misfit depends."""
-    refined = state.likelihood.refined(_residuals(state), state.noise)
+    refined = state.likelihood.refined(
+        _residuals(state), state.noise, state.data.sample_weight
+    )
     if refined is state.likelihood:
         return state
     better = state._replace(likelihood=refined)

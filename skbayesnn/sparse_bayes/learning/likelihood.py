@@ -81,7 +81,15 @@ class Gaussian(NamedTuple):
         """
         return None
 
-    def misfit(self, residuals, squared_error, counts, output_weights, noise):
+    def misfit(
+        self,
+        residuals,
+        squared_error,
+        counts,
+        output_weights,
+        noise,
+        sample_weight=None,
+    ):
         """Minus twice the log-likelihood, with its constant.
 
         Parameters
@@ -92,6 +100,8 @@ class Gaussian(NamedTuple):
             Sum of the weighted squares of the residuals.
         counts, output_weights : (n_outputs,) arrays
             Observations of each output, and the factors of its residuals.
+        sample_weight : array, or None
+            See `records.residuals.FitData`; this likelihood does not need it.
         """
         log_weights = 2.0 * float(counts @ np.log(output_weights))
         constant = counts.sum() * np.log(2.0 * np.pi * noise) - log_weights
@@ -112,7 +122,7 @@ class Gaussian(NamedTuple):
         """Standard deviation of the errors of each output, in scaled units."""
         return np.sqrt(noise) / output_weights
 
-    def refined(self, residuals, noise):
+    def refined(self, residuals, noise, sample_weight=None):
         """The likelihood with parameters that lower the misfit; here it has none."""
         return self
 
@@ -152,17 +162,26 @@ class StudentT(NamedTuple):
         weights = (nu + 1.0) / (nu + residuals() ** 2 / noise)
         return np.where(np.isfinite(weights), weights, 1.0)
 
-    def misfit(self, residuals, squared_error, counts, output_weights, noise):
+    def misfit(
+        self,
+        residuals,
+        squared_error,
+        counts,
+        output_weights,
+        noise,
+        sample_weight=None,
+    ):
         """Minus twice the log-likelihood, with its constant, from ``residuals``."""
         log_weights = 2.0 * float(counts @ np.log(output_weights))
-        return self._misfit(_measured(residuals), noise) - log_weights
+        return self._misfit(*_measured(residuals, sample_weight), noise) - log_weights
 
-    def _misfit(self, errors, noise):
+    def _misfit(self, errors, times, noise):
+        """Of errors that count so many ``times``."""
         nu = self.degrees_of_freedom
         constant = 2.0 * (gammaln(0.5 * nu) - gammaln(0.5 * (nu + 1.0)))
         constant += np.log(nu * np.pi * noise)
-        tails = (nu + 1.0) * np.log1p(errors**2 / (nu * noise)).sum()
-        return float(tails + len(errors) * constant)
+        tails = (nu + 1.0) * (times * np.log1p(errors**2 / (nu * noise))).sum()
+        return float(tails + times.sum() * constant)
 
     def update_noise(self, squared_error, n_free, noise):
         """As `Gaussian.update_noise`, from the weighted squared error."""
@@ -173,24 +192,24 @@ class StudentT(NamedTuple):
         nu = self.degrees_of_freedom
         return np.sqrt(noise * nu / (nu - 2.0)) / output_weights
 
-    def refined(self, residuals, noise):
+    def refined(self, residuals, noise, sample_weight=None):
         """With degrees of freedom that lower the misfit, at most halved or doubled."""
         lowest, highest = self.bounds
-        nu, errors = self.degrees_of_freedom, _measured(residuals)
+        nu, errors = self.degrees_of_freedom, _measured(residuals, sample_weight)
         interval = max(lowest, 0.5 * nu), min(highest, 2.0 * nu)
-        if interval[0] >= interval[1] or not np.isfinite(errors).all():
+        if interval[0] >= interval[1] or not np.isfinite(errors[0]).all():
             return self
 
         def misfit(log_freedom):
             return self._replace(degrees_of_freedom=np.exp(log_freedom))._misfit(
-                errors, noise
+                *errors, noise
             )
 
         found = minimize_scalar(
             misfit, bounds=np.log(interval), method="bounded", options={"xatol": 1e-3}
         )
         better = self._replace(degrees_of_freedom=float(np.exp(found.x)))
-        lower = better._misfit(errors, noise) < self._misfit(errors, noise)
+        lower = better._misfit(*errors, noise) < self._misfit(*errors, noise)
         return better if lower else self
 
 
@@ -198,6 +217,11 @@ class StudentT(NamedTuple):
 LIKELIHOODS = {"gaussian": Gaussian, "student_t": StudentT}
 
 
-def _measured(residuals):
+def _measured(residuals, sample_weight):
+    """Errors, and how many times each of them counts."""
     errors = residuals()
-    return errors[~np.isnan(errors)]
+    measured = ~np.isnan(errors)
+    times = np.broadcast_to(
+        1.0 if sample_weight is None else sample_weight, errors.shape
+    )
+    return errors[measured], times[measured]

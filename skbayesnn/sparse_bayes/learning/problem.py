@@ -97,10 +97,10 @@ class Problem(NamedTuple):
     one_step: OneStepData | None = None
 
 
-def make_scaling(X, Y, normalize):
+def make_scaling(X, Y, normalize, sample_weight=None):
     """Zero mean and unit variance; or, without ``normalize``, nothing."""
     n_inputs, n_outputs = X.shape[1], Y.shape[1]
-    x_scale, y_scale = _spread(X), _spread(Y)
+    x_scale, y_scale = _spread(X, sample_weight), _spread(Y, sample_weight)
     # outputs first: inputs may be lagged ones
     checks.check_spread(y_scale, "y")
     checks.check_spread(x_scale, "X")
@@ -110,18 +110,18 @@ def make_scaling(X, Y, normalize):
             np.ones(n_inputs),
             np.zeros(n_outputs),
             np.ones(n_outputs),
-            _farthest(Y),
+            _farthest(Y, sample_weight),
         )
-    return Scaling(X.mean(axis=0), x_scale, Y.mean(axis=0), y_scale)
+    return Scaling(_mean(X, sample_weight), x_scale, _mean(Y, sample_weight), y_scale)
 
 
-def _warn_of_scales(X, Y):
+def _warn_of_scales(X, Y, sample_weight):
     """Warn of data that are not in the scaled units of the priors.
 
     Of outputs first, and alone: inputs may be lagged ones.
     """
     for array, name, usual in ((Y, "y", USUAL_OUTPUTS), (X, "X", USUAL_INPUTS)):
-        spread = _spread(array)
+        spread = _spread(array, sample_weight)
         far = np.flatnonzero((spread < usual[0]) | (spread > usual[1]))
         if len(far):
             warn_caller(
@@ -134,25 +134,28 @@ def _warn_of_scales(X, Y):
             return
 
 
-def scaled_data(X, Y, scaling, weights):
+def scaled_data(X, Y, scaling, weights, sample_weight=None):
     """Rows ``X`` (n, n_inputs) and ``Y`` (n, n_outputs) in scaled units."""
     XT = np.ascontiguousarray(((X - scaling.x_offset) / scaling.x_scale).T)
     YT = np.ascontiguousarray(((Y - scaling.y_offset) / scaling.y_scale).T)
-    return OneStepData(XT, YT, weights)
+    return OneStepData(XT, YT, weights, sample_weight=sample_weight)
 
 
-def pose(options, X, Y, start=None):
-    """The problem to map ``X`` (n, n_inputs) to ``Y`` (n, n_outputs), both finite."""
+def pose(options, X, Y, start=None, sample_weight=None):
+    """The problem to map ``X`` (n, n_inputs) to ``Y`` (n, n_outputs), both finite.
+
+    ``sample_weight`` (n,) says how many times each row counts, None for once.
+    """
     sizes = (X.shape[1], *options.hidden_layer_sizes, Y.shape[1])
     if start:
         _check_continuation(start, options, sizes)
         scaling = start.scaling
     else:
-        scaling = make_scaling(X, Y, options.normalize)
+        scaling = make_scaling(X, Y, options.normalize, sample_weight)
         if not options.normalize and options.reg_lambda.any():
-            _warn_of_scales(X, Y)
+            _warn_of_scales(X, Y, sample_weight)
     likelihood, weights = options.likelihood.scaled(scaling.y_scale)
-    data = scaled_data(X, Y, scaling, weights)
+    data = scaled_data(X, Y, scaling, weights, sample_weight)
     solver = SOLVERS[options.solver]
     settings = Settings(
         likelihood=likelihood,
@@ -203,14 +206,26 @@ def _check_continuation(start, options, sizes):
         )
 
 
-def _farthest(Y):
+def _farthest(Y, sample_weight):
     """Magnitude from which on an output that is not scaled has diverged."""
-    return float(np.max(np.abs(Y.mean(axis=0)) + DIVERGENCE_LIMIT * _spread(Y)))
+    far = np.abs(_mean(Y, sample_weight)) + DIVERGENCE_LIMIT * _spread(Y, sample_weight)
+    return float(np.max(far))
 
 
-def _spread(array):
+def _mean(array, sample_weight):
+    if sample_weight is None:
+        return array.mean(axis=0)
+    return sample_weight @ array / sample_weight.sum()
+
+
+def _spread(array, sample_weight=None):
     """Standard deviations, 1 for constant columns."""
-    scale = array.std(axis=0)
+    if sample_weight is None:
+        scale = array.std(axis=0)
+    else:
+        scale = np.sqrt(
+            _mean((array - _mean(array, sample_weight)) ** 2, sample_weight)
+        )
     scale[_is_constant(array)] = 1.0
     return scale
 

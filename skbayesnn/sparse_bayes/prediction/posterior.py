@@ -83,14 +83,25 @@ def weight_deviations(fitted, n_samples, rng):
     return normal @ factor.T if factor.ndim == 2 else normal * factor
 
 
-def sensitivity(fitted, X):
-    """Root mean squared derivative of the scaled outputs by each scaled input."""
+def sensitivity(fitted, X, sample_weight=None):
+    """Root mean squared derivative of the scaled outputs by each scaled input.
+
+    ``sample_weight`` (n,) says how many times each row counts, None for once.
+    """
     network = fitted.network
     relevance = np.zeros(len(fitted.scaling.x_offset))
     square = np.zeros(len(network.units[0]))
+    counts = np.ones(len(X)) if sample_weight is None else sample_weight
+    start = 0
     for derivatives in _input_derivatives(network, inputs(fitted, X)):
-        square += np.einsum("ios,ios->i", derivatives, derivatives)
-    square /= len(X) * len(fitted.noise_std)
+        stop = start + derivatives.shape[2]
+        if sample_weight is None:
+            square += np.einsum("ios,ios->i", derivatives, derivatives)
+        else:
+            part = counts[start:stop]
+            square += np.einsum("ios,ios,s->i", derivatives, derivatives, part)
+        start = stop
+    square /= counts.sum() * len(fitted.noise_std)
     relevance[network.units[0]] = np.sqrt(square)
     return relevance
 

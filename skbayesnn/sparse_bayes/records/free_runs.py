@@ -36,6 +36,11 @@ class FreeRunData(NamedTuple):
     before: np.ndarray = np.zeros((0, 0))
 
     @property
+    def sample_weight(self):
+        """Every row counts once."""
+        return None
+
+    @property
     def n_observations(self):
         return int(np.count_nonzero(np.isfinite(self.Y)))
 

@@ -16,20 +16,26 @@ class OneStepData(NamedTuple):
     YT : (n_outputs, n_samples)
     weights : (n_outputs,) inverse noise standard deviations up to a common factor
     observation_weights : (n_outputs, n_samples), or None for ones
+    sample_weight : (n_samples,) how many times each sample counts, or None for once
     """
 
     XT: np.ndarray
     YT: np.ndarray
     weights: np.ndarray
     observation_weights: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
 
     @property
     def n_observations(self):
-        return self.YT.size
+        if self.sample_weight is None:
+            return self.YT.size
+        return len(self.YT) * float(self.sample_weight.sum())
 
     @property
     def counts(self):
-        return np.full(len(self.YT), self.YT.shape[1])
+        if self.sample_weight is None:
+            return np.full(len(self.YT), self.YT.shape[1])
+        return np.full(len(self.YT), self.sample_weight.sum())
 
     def select_inputs(self, places):
         return self._replace(XT=np.ascontiguousarray(self.XT[places]))
@@ -39,17 +45,27 @@ class OneStepData(NamedTuple):
 
     def take(self, rows):
         """Some of the samples."""
-        weights = self.observation_weights
+        weights, counts = self.observation_weights, self.sample_weight
         return self._replace(
             XT=self.XT.take(rows, axis=1),
             YT=self.YT.take(rows, axis=1),
             observation_weights=None if weights is None else weights.take(rows, axis=1),
+            sample_weight=None if counts is None else counts[rows],
         )
+
+    @property
+    def _factors(self):
+        """Of the squared errors, (n_outputs or 1, n_samples), or None for ones."""
+        if self.sample_weight is None:
+            return self.observation_weights
+        if self.observation_weights is None:
+            return self.sample_weight[None]
+        return self.observation_weights * self.sample_weight
 
     @property
     def _root_weights(self):
         """(n_outputs, n_samples), or (n_outputs, 1) where all samples have the same."""
-        return root_weights(self.weights[:, None], self.observation_weights)
+        return root_weights(self.weights[:, None], self._factors)
 
     def _errors(self, network):
         return mlp.forward(network.layers, self.XT) - self.YT
@@ -59,9 +75,9 @@ class OneStepData(NamedTuple):
 
     def squared_errors(self, network):
         error = self._errors(network)
-        if self.observation_weights is None:
+        if self._factors is None:
             return np.einsum("ij,ij->i", error, error)
-        return np.einsum("ij,ij,ij->i", error, error, self.observation_weights)
+        return np.sum(error * error * self._factors, axis=1)
 
     def loss_gradient(self, network):
         return mlp.loss_gradient(network.layers, self._root_weights, self.XT, self.YT)

@@ -25,12 +25,15 @@ class FitData(Protocol):
     counts : (n_outputs,) the same for each output
     weights : (n_outputs,)
     observation_weights : array in the shape of the targets, or None for ones
+    sample_weight : how many times each target counts, of a shape that broadcasts to
+        that of the targets; None for once
     """
 
     n_observations: int
     counts: np.ndarray
     weights: np.ndarray
     observation_weights: np.ndarray | None
+    sample_weight: np.ndarray | None
 
     def select_inputs(self, places):
         """The data of a network that reads only some of the inputs."""
@@ -39,14 +42,14 @@ class FitData(Protocol):
         """The data with other observation weights, >= 0; None for ones."""
 
     def residuals(self, network):
-        """Errors times ``weights``, without observation weights.
+        """Errors times ``weights``, without observation and sample weights.
 
         In the shape of the targets; NaN where nothing counts, infinite after a
         divergence.
         """
 
     def squared_errors(self, network):
-        """Squared errors of each output times observation weights, not ``weights``.
+        """Squared errors of each output times all weights but ``weights``.
 
         Infinite after a divergence.
         """

@@ -1,0 +1,125 @@
+"""Weights of rows: a row of weight k is k rows."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from rbm_estimators import BOUND, CLASSES, digits, small
+
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.rbm.training.rows import Rows, counted_rows
+
+NAMES = ("components_", "intercept_hidden_", "intercept_visible_")
+
+
+def weighted():
+    X = digits()
+    return X, np.random.default_rng(0).integers(0, 4, size=len(X))
+
+
+def assert_same_model(one, other):
+    for name in NAMES:
+        assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("kind", CLASSES)
+def test_weights_are_copies(kind, container):
+    X, weights = weighted()
+    copies = small(kind).fit(container(np.repeat(X, weights, axis=0)))
+    model = small(kind).fit(container(X), sample_weight=weights)
+    assert_same_model(model, copies)
+    assert_same_model(
+        small(kind).fit(X, sample_weight=np.ones(len(X))), small(kind).fit(X)
+    )
+    later = model.partial_fit(container(X), sample_weight=weights.astype(float))
+    assert_same_model(later, copies.partial_fit(np.repeat(X, weights, axis=0)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ContrastiveDivergenceRBM(6, max_updates=60, batch_size=50, random_state=0),
+        pytest.param(
+            FrankWolfeRBM(
+                n_chains=50,
+                fine_tune=ContrastiveDivergenceRBM(max_updates=30, batch_size=50),
+                random_state=0,
+            ),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MixingWarning")
+def test_automatic_training_counts_copies(model):
+    X, weights = weighted()
+    one = model.fit(X, sample_weight=weights)
+    components, history = one.components_.copy(), one.history_
+    other = model.fit(np.repeat(X, weights, axis=0))
+    assert_array_equal(components, other.components_)
+    assert_array_equal(history["log_likelihood"], other.history_["log_likelihood"])
+
+
+def test_fractions_are_right_on_average():
+    rows = Rows(digits(), 0.5)
+    weights = np.random.default_rng(1).uniform(0.0, 3.0, size=len(rows))
+    counts = np.zeros(len(rows))
+    n_draws = 300
+    for seed in range(n_draws):
+        taken = counted_rows(rows, weights, seed)
+        assert abs(len(taken) - weights.sum()) < 1.0
+        times = np.bincount(taken.index, minlength=len(rows))
+        assert (np.abs(times - weights) < 1.0).all()
+        counts += times
+    # of a number that is rounded at random, the variance is at most a quarter
+    assert_allclose(counts / n_draws, weights, atol=BOUND * 0.5 / np.sqrt(n_draws))
+
+
+def test_a_weight_moves_the_model():
+    X, _ = weighted()
+    weights = np.where(X[:, 20] > 0.5, 9.0, 1.0)
+    model = small(ContrastiveDivergenceRBM).set_params(max_iter=30, n_components=2)
+    plain = model.fit(X).sample(400, random_state=0)[:, 20].mean()
+    heavy = (
+        model.fit(X, sample_weight=weights).sample(400, random_state=0)[:, 20].mean()
+    )
+    assert heavy > plain + 0.1
+
+
+@pytest.mark.parametrize(
+    "weights, problem",
+    [
+        (0.0, "zero"),
+        (-1.0, "Negative values"),
+        (np.nan, "NaN"),
+        (1e9, "must sum to 1 to 1e"),
+        (1e-9, "Multiply it by a factor"),
+    ],
+)
+@pytest.mark.parametrize("kind", CLASSES)
+def test_weights_that_count_nothing_are_refused(kind, weights, problem, tmp_path):
+    X, _ = weighted()
+    model = small(kind).set_params(checkpoint=tmp_path / "fit.npz")
+    with pytest.raises(ValueError, match=problem):
+        model.fit(X, sample_weight=np.full(len(X), weights))
+    with pytest.raises(ValueError, match="sample_weight.*shape"):
+        model.fit(X, sample_weight=np.ones(len(X) + 1))
+
+
+def test_a_checkpoint_belongs_to_its_weights(tmp_path):
+    X, weights = weighted()
+    model = small(ContrastiveDivergenceRBM).set_params(checkpoint=tmp_path / "fit.npz")
+    model.fit(X, sample_weight=weights)
+    model.fit(X, sample_weight=weights)
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.fit(X, sample_weight=weights + 1)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_missing_values_point_to_impute(kind):
+    X = digits().astype(float)
+    X[3, 5] = np.nan
+    with pytest.raises(ValueError, match=r"Input X contains NaN.*impute\(X\)"):
+        small(kind).fit(X)
+    complete = ~np.isnan(X).any(axis=1)
+    assert np.isfinite(small(kind).fit(X[complete]).impute(X, n_steps=4)).all()
