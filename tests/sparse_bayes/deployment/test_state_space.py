@@ -156,6 +156,6 @@ def test_it_runs_in_python_control(simple):
     assert system.dt == 0.5 and system.input_labels == ["x0"]
     start = space.initial_state()
     response = control.input_output_response(
-        system, inputs=u[:, 0], X0=start, timepts=0.5 * np.arange(len(u))
+        system, 0.5 * np.arange(len(u)), u[:, 0], X0=start
     )
     assert_allclose(response.outputs, simple.predict(u), rtol=1e-10)
