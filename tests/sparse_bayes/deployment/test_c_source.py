@@ -77,8 +77,9 @@ def test_missing_values_and_divergence(written):
             compiled.update(measured)
 
 
-@pytest.mark.parametrize("hidden", [17, (9, 6)])
-@pytest.mark.parametrize("activation", ["tanh", "logistic", "relu"])
+@pytest.mark.parametrize(
+    "hidden, activation", [(17, "tanh"), ((9, 6), "logistic"), ((9, 6), "relu")]
+)
 def test_wide_layers(hidden, activation, tmp_path):
     """Loops that the compilers vectorise, with what is left over of a vector."""
     options = {"kappa_weight": 0.0, "input_lags": 5, "output_lags": 9, "max_cycles": 2}
