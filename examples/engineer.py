@@ -22,8 +22,7 @@ tanks.frame.set_index(stamps).drop(stamps[600:640]).to_csv("log.csv")
 
 # The record has a row every 4 s; behind a hole begins another session.
 log = pd.read_csv("log.csv", index_col="time", parse_dates=True)
-sessions = (log.index.to_series().diff() > pd.Timedelta("4s")).cumsum().to_numpy()
-record = {"X": log[["pump_voltage"]], "y": log["level"], "sessions": sessions}
+record = {"X": log[["pump_voltage"]], "y": log["level"], "sessions": "infer"}
 model = SparseBayesNARXRegressor(5, 5, focus="simulation", random_state=0).fit(**record)
 r2 = model.score(tanks.tests.test.data, tanks.tests.test.target)
 print(f"R2 of the test record in free run {r2:.3f}")
@@ -31,7 +30,7 @@ ResidualAnalysisDisplay.from_estimator(model, **record, horizon=None)
 plt.savefig("residuals.png")
 
 # As a state space: where it rests, how fast it is, what a step of the pump does.
-space = model.to_state_space(sampling_time=4.0)
+space = model.to_state_space()  # a row is model.sampling_time_ seconds
 rest = space.find_operating_point(y=4.0)
 print(f"4 V at {rest.u[0]:.2f} V; poles {space.linearize(rest).poles[:2].round(3)}")
 step = space.step_response(150, u=rest.u, amplitude=0.2)
