@@ -43,36 +43,28 @@ class Rest(NamedTuple):
     by_y: np.ndarray
 
 
-def constant_state(space, u, Y):
-    """The state after constants u (n_inputs,) and Y (n_members, n_outputs)."""
-    layout = space.layout
-    n_rows = max([1, *layout.input_depth, *layout.output_depth.ravel()])
-    rows = np.repeat(np.asarray(Y)[:, None, :], n_rows, axis=1)
-    return layout.fill(np.tile(u, (n_rows, 1)), rows)
-
-
-def _from_constants(space):
+def _from_constants(equations):
     """The matrix that makes [x, u] of constants [u, Y]."""
-    n_inputs, shape = space.n_inputs, space.layout.output_depth.shape
+    n_inputs, shape = equations.n_inputs, equations.layout.output_depth.shape
     columns = []
     for unit in np.eye(n_inputs + shape[0] * shape[1]):
         u, Y = unit[:n_inputs], unit[n_inputs:].reshape(shape)
-        columns.append(np.concatenate([constant_state(space, u, Y), u]))
-    return np.array(columns).T.reshape(space.n_states + n_inputs, -1)
+        columns.append(np.concatenate([equations.constant_state(u, Y), u]))
+    return np.array(columns).T.reshape(equations.n_states + n_inputs, -1)
 
 
-def equations(space, u, Y):
+def at_rest(equations, u, Y):
     """`Rest` at some constants; Y (n_members, n_outputs)."""
-    T, scale = _from_constants(space), np.concatenate(space.y_scales)
-    v = np.concatenate([constant_state(space, u, Y), u])
-    error = np.concatenate([step.forward(v) for step in space.steps]) - Y.ravel()
-    J = np.concatenate([step.derivative(v) for step in space.steps]) @ T
+    T, scale = _from_constants(equations), np.concatenate(equations.y_scales)
+    v = np.concatenate([equations.constant_state(u, Y), u])
+    error = np.concatenate([step.forward(v) for step in equations.steps]) - Y.ravel()
+    J = np.concatenate([step.derivative(v) for step in equations.steps]) @ T
     J[:, len(u) :] -= np.eye(Y.size)
     J /= scale[:, None]
     return Rest(error / scale, J[:, : len(u)], J[:, len(u) :])
 
 
-def find(space, u, y, guesses):
+def find(equations, u, y, guesses):
     """Constants u and Y at rest, where some entries of u and y are NaN: to be found.
 
     A model of differences rests at any level, so y holds no NaN for it.
@@ -80,14 +72,14 @@ def find(space, u, y, guesses):
     Raises
     ------
     ValueError
-        If as many inputs are free as outputs are not, and if no point was found.
+        If not as many inputs are free as outputs are given, and if no point was found.
     """
     free = np.isnan(u)
     given = np.isfinite(y)
-    n_equations = space.n_outputs if space.is_integrating else given.sum()
+    n_equations = equations.n_outputs if equations.is_integrating else given.sum()
     if free.sum() != n_equations:
         what = "given outputs (no NaN in y)"
-        if space.is_integrating:
+        if equations.is_integrating:
             what = "outputs of an integrating model"
         raise ValueError(
             "An operating point needs as many free inputs (NaN in u) as there are "
@@ -95,7 +87,7 @@ def find(space, u, y, guesses):
         )
     best = np.inf
     for u_guess, y_guess in guesses:
-        U, Y, error = _solve(space, u, y, free, given, u_guess, y_guess)
+        U, Y, error = _solve(equations, u, y, free, given, u_guess, y_guess)
         if error <= ACCURACY:
             return U, Y
         best = min(best, error)
@@ -106,25 +98,25 @@ def find(space, u, y, guesses):
     )
 
 
-def _solve(space, u, y, free, given, u_guess, y_guess):
+def _solve(equations, u, y, free, given, u_guess, y_guess):
     """Newton's method with the exact derivatives, from one guess."""
-    shape = space.layout.output_depth.shape
-    scale = space.y_scales[0]
+    shape = equations.layout.output_depth.shape
+    scale = equations.y_scales[0]
     n_free = int(free.sum())
 
     def unpack(p):
         U = u.copy()
         U[free] = p[:n_free]
-        if space.is_integrating:
+        if equations.is_integrating:
             return U, np.tile(y, (shape[0], 1))
         return U, p[n_free:].reshape(shape)
 
     def function(p):
         U, Y = unpack(p)
-        rest = equations(space, U, Y)
-        if space.is_integrating:
+        rest = at_rest(equations, U, Y)
+        if equations.is_integrating:
             return rest.error, rest.by_u[:, free]
-        picks = space.picks(Y)
+        picks = equations.picks(Y)
         wanted = ((picks * Y).sum(axis=0) - y)[given] / scale[given]
         by_y = (picks[None] * np.eye(shape[1])[:, None, :]).reshape(shape[1], -1)
         by_y = (by_y / scale[:, None])[given]
@@ -133,7 +125,7 @@ def _solve(space, u, y, free, given, u_guess, y_guess):
         return np.concatenate([rest.error, wanted]), np.vstack([top, bottom])
 
     start = u_guess[free]
-    if not space.is_integrating:
+    if not equations.is_integrating:
         start = np.concatenate([start, np.asarray(y_guess).ravel()])
     with np.errstate(all="ignore"):
         found = root(function, start, jac=True, tol=1e-13)
@@ -141,14 +133,14 @@ def _solve(space, u, y, free, given, u_guess, y_guess):
     return *unpack(found.x), np.inf if np.isnan(error) else error
 
 
-def warn_outside(space, u):
+def warn_outside(equations, u):
     """Warn of an operating point beyond the inputs of the training record."""
-    bands = space.bands
+    bands = equations.bands
     out = excess(u[None], bands.low_inputs, bands.high_inputs)[0] > 0.0
     if out.any():
         k = int(out.argmax())
         warn_caller(
-            f"Input {space.input_names[k]} of the operating point is {u[k]:.4g}, "
+            f"Input {equations.input_names[k]} of the operating point is {u[k]:.4g}, "
             "outside the range of the training record, "
             f"{bands.low_inputs[k]:.4g} to {bands.high_inputs[k]:.4g}.",
             ExtrapolationWarning,
