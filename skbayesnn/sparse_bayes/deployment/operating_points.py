@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import root
+from scipy.optimize import brentq, root
 
 from ..._warnings import warn_caller
 from ...exceptions import ExtrapolationWarning
@@ -11,6 +11,8 @@ from ..prediction.bands import excess
 
 # Of residuals in standard deviations of the training record.
 ACCURACY = 1e-8
+# Inputs over the range of the training record at which an output is looked for.
+N_SCANNED = 17
 
 
 class OperatingPoint(NamedTuple):
@@ -67,7 +69,8 @@ def at_rest(equations, u, Y):
 def find(equations, u, y, guesses):
     """Constants u and Y at rest, where some entries of u and y are NaN: to be found.
 
-    A model of differences rests at any level, so y holds no NaN for it.
+    A model of differences rests at any level, so y holds no NaN for it. Of several
+    points a stable one within the range of the training record is preferred.
 
     Raises
     ------
@@ -85,17 +88,69 @@ def find(equations, u, y, guesses):
             "An operating point needs as many free inputs (NaN in u) as there are "
             f"{what}; got {free.sum()} and {n_equations}."
         )
-    best = np.inf
-    for u_guess, y_guess in guesses:
-        U, Y, error = _solve(equations, u, y, free, given, u_guess, y_guess)
+    best, found = np.inf, []
+    for U, Y, error in _attempts(equations, u, y, free, given, guesses):
         if error <= ACCURACY:
-            return U, Y
+            found.append((U, Y))
+            if not free.any() or _is_plausible(equations, U, Y):
+                return U, Y
         best = min(best, error)
+    if found:
+        return found[0]
     raise ValueError(
         "No operating point was found: the best guess still moves by "
         f"{best:.2g} standard deviations of the training record a step. Ask for "
         "values inside the training record's range."
     )
+
+
+def _attempts(equations, u, y, free, given, guesses):
+    """Yield constants u and Y with their errors, from one guess after the other."""
+    for u_guess, y_guess in guesses:
+        yield _solve(equations, u, y, free, given, u_guess, y_guess)
+    if free.sum() == given.sum() == 1 and not equations.is_integrating:
+        for u_guess, y_guess in _crossings(equations, u, y, guesses):
+            yield _solve(equations, u, y, free, given, u_guess, y_guess)
+
+
+def _is_plausible(equations, u, Y):
+    """Whether a point is stable, and in the range of the training record."""
+    bands = equations.bands
+    x = equations.constant_state(u, Y)
+    poles = np.linalg.eigvals(equations.jacobians(x, u)[0])
+    # an integrator rests on its pole
+    stable = equations.is_integrating or np.abs(poles).max(initial=0.0) < 1.0
+    inside = excess(u[None], bands.low_inputs, bands.high_inputs) == 0.0
+    return bool(stable and inside.all())
+
+
+def _crossings(equations, u, y, guesses):
+    """Yield where the static gain over the only free input meets the only output given.
+
+    The median of an ensemble has kinks at which Newton's method may get stuck.
+    """
+    (k,), (o,) = np.flatnonzero(np.isnan(u)), np.flatnonzero(np.isfinite(y))
+    low, high = equations.bands.low_inputs[k], equations.bands.high_inputs[k]
+    anywhere, near = np.full(len(y), np.nan), list(guesses)
+
+    def at(value):
+        """Inputs, outputs of all members, and how much too high the output is."""
+        U = u.copy()
+        U[k] = value
+        _, Y = find(equations, U, anywhere, near)
+        return U, Y, equations.combined(Y)[o] - y[o]
+
+    before = None
+    for value in np.linspace(low, high, N_SCANNED):
+        try:
+            now = at(value)
+            near[:1] = [now[:2]]
+            if before is not None and before[2] * now[2] <= 0.0:
+                between = brentq(lambda v: at(v)[2], before[0][k], value, disp=False)
+                yield at(between)[:2]
+            before = now
+        except ValueError:  # no rest at this input, or a jump to another branch
+            before = None
 
 
 def _solve(equations, u, y, free, given, u_guess, y_guess):
@@ -124,13 +179,18 @@ def _solve(equations, u, y, free, given, u_guess, y_guess):
         bottom = np.hstack([np.zeros((len(by_y), n_free)), by_y])
         return np.concatenate([rest.error, wanted]), np.vstack([top, bottom])
 
+    def worst(p):
+        error = np.abs(function(p)[0]).max(initial=0.0)
+        return np.inf if np.isnan(error) else error
+
     start = u_guess[free]
     if not equations.is_integrating:
         start = np.concatenate([start, np.asarray(y_guess).ravel()])
     with np.errstate(all="ignore"):
-        found = root(function, start, jac=True, tol=1e-13)
-    error = np.abs(function(found.x)[0]).max(initial=0.0)
-    return *unpack(found.x), np.inf if np.isnan(error) else error
+        found = root(function, start, jac=True, tol=1e-13).x
+        # a guess at a kink of the median may be left, though it was right
+        best = min((found, start), key=worst)
+        return *unpack(best), worst(best)
 
 
 def warn_outside(equations, u):

@@ -251,6 +251,10 @@ class StateSpaceModel:
     def find_operating_point(self, u=None, y=None):
         """Find inputs and outputs at which the model rests.
 
+        Of several points, a stable one within the range of the training record is
+        preferred. The median of an ensemble may jump where its networks have several
+        points of rest; an output that it skips has none.
+
         Parameters
         ----------
         u : float or array-like of shape (n_inputs,), default=None

@@ -82,6 +82,20 @@ def test_inputs_that_give_an_output(name):
     assert_allclose(found.y, wanted.y, atol=1e-6)
 
 
+def test_a_stable_point_in_range_is_preferred():
+    """Also where the median of the networks has kinks."""
+    model = fit(n_estimators=3, activation="relu", hidden_layer_sizes=(6,))
+    space = model.to_state_space()
+    bands = equations_of(space).bands
+    inside = np.linspace(bands.low_inputs[0], bands.high_inputs[0], 9)[1:-1]
+    for wanted in space.static_gain(inside).y[:, 0]:
+        point = space.find_operating_point(y=wanted)
+        assert_allclose(point.y, [wanted], atol=1e-6)
+        assert_allclose(space.f(point.x, point.u), point.x, atol=1e-6)
+        assert bands.low_inputs[0] <= point.u[0] <= bands.high_inputs[0]
+        assert abs(space.linearize(point).poles[0]) < 1.0
+
+
 def test_some_of_both():
     space = fit_model("two by two").to_state_space()
     wanted = space.find_operating_point(u=[0.2, -0.1])
