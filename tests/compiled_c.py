@@ -7,6 +7,8 @@ import subprocess
 
 import numpy as np
 
+from skbayesnn._numba import kernel
+
 TYPES = {"": (ctypes.c_double, np.float64), "f": (ctypes.c_float, np.float32)}
 FLAGS = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"]
 
@@ -16,12 +18,17 @@ def compiler():
     return shutil.which("cc")
 
 
+@kernel
+def product_and_sum(a, b, c):
+    return a * b + c
+
+
 def fuses():
-    """Options with which the compiler fuses as Numba does on this machine."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return []
-    with open("/proc/cpuinfo") as file:
-        return ["-mfma"] if " fma " in file.read() else []
+    """Options with which the compiler fuses as Numba does for this processor."""
+    step = 2.0**-30
+    fused = product_and_sum(1.0 + step, 1.0 - step, -1.0) != 0.0
+    on_x86 = platform.machine() in ("x86_64", "AMD64")
+    return ["-mfma"] if fused and on_x86 else []
 
 
 class CompiledModel:

@@ -8,6 +8,11 @@ def ensemble_of(model):
     return model._lagged.ensemble
 
 
+def equations_of(space):
+    """The `Equations` behind a state space."""
+    return space._equations
+
+
 def lags_of(model):
     """Lags of a lagged model, or of the first network of an ensemble."""
     return ensemble_of(model).members[0].lags

@@ -28,18 +28,10 @@ class ExportMixin:
         """
         from .deployment.state_space import StateSpaceModel
 
-        check_is_fitted(self)
-        model = self._lagged
+        equations = self._equations()
         if sampling_time is None:
             sampling_time = getattr(self, "sampling_time_", None)
-        return StateSpaceModel(
-            model.ensemble,
-            (model.u_mean, model.y_mean),
-            model.bands,
-            input_names(self),
-            output_names(self, model.ensemble.n_outputs),
-            sampling_time,
-        )
+        return StateSpaceModel(equations, sampling_time)
 
     def to_c(self, path, *, name=None):
         """Write the model as one file of C99, without dependencies or allocation.
@@ -76,7 +68,7 @@ class ExportMixin:
         """
         from .deployment.c_source import write_c
 
-        return write_c(self.to_state_space(), path, name)
+        return write_c(self._equations(), path, name)
 
     def to_onnx(self, path=None, *, dtype="float32"):
         """Convert one step to ONNX: (state, u) -> (state_next, y).
@@ -114,4 +106,18 @@ class ExportMixin:
         from .._onnx_graph import save
         from .deployment.onnx_step import step_model
 
-        return save(step_model(self.to_state_space(), dtype), path)
+        return save(step_model(self._equations(), dtype), path)
+
+    def _equations(self):
+        """All that the exports need of the model."""
+        from .deployment.equations import Equations
+
+        check_is_fitted(self)
+        model = self._lagged
+        return Equations(
+            model.ensemble,
+            (model.u_mean, model.y_mean),
+            model.bands,
+            input_names(self),
+            output_names(self, model.ensemble.n_outputs),
+        )

@@ -300,22 +300,22 @@ FLOAT = {
 WIDTH = 76
 
 
-def write_c(space, path, name):
-    """Write the model of a `StateSpaceModel` as C; returns the path."""
+def write_c(equations, path, name):
+    """Write the model of a `Equations` as C; returns the path."""
     path = Path(path)
     name = _identifier(path.stem if name is None else name)
-    path.write_text(source(space, name), encoding="utf-8", newline="\n")
+    path.write_text(source(equations, name), encoding="utf-8", newline="\n")
     return path
 
 
-def source(space, name):
+def source(equations, name):
     """The text of the file."""
-    ensemble = space.ensemble
+    ensemble = equations.ensemble
     common = {
         "name": name,
         "macro": name.upper(),
-        "inputs": _comment(space.input_names),
-        "outputs": _comment(space.output_names),
+        "inputs": _comment(equations.input_names),
+        "outputs": _comment(equations.output_names),
         "n_inputs": ensemble.n_inputs,
         "n_outputs": ensemble.n_outputs,
         "n_networks": len(ensemble.members),
@@ -323,7 +323,7 @@ def source(space, name):
         "max_lag": ensemble.max_lag,
     }
     precisions = [_Precision(settings, common) for settings in (DOUBLE, FLOAT)]
-    texts = [precision.implementation(space) for precision in precisions]
+    texts = [precision.implementation(equations) for precision in precisions]
     return HEAD.substitute(
         common,
         declarations="\n".join(p.fill(DECLARATIONS) for p in precisions),
@@ -381,15 +381,18 @@ class _Precision:
     def fill(self, template, **values):
         return template.substitute(self.values, **values)
 
-    def implementation(self, space):
+    def implementation(self, equations):
         """All functions."""
-        members, n_networks = space.ensemble.members, len(space.ensemble.members)
+        members, n_networks = (
+            equations.ensemble.members,
+            len(equations.ensemble.members),
+        )
         text = self._activations(members) + self.fill(LAYER)
         for k, member in enumerate(members):
             text += self._network(k, member)
         combined = "state->history[0][state->now][{} + i]"
         if n_networks > 1:
-            text += self.fill(MEDIAN, weights=self.numbers(space.weights))
+            text += self.fill(MEDIAN, weights=self.numbers(equations.weights))
             combined = f"{{name}}_median{self.suffix}(state, {{}} + i)"
         name, macro = self.values["name"], self.values["macro"]
         calls = [
@@ -398,7 +401,7 @@ class _Precision:
         ]
         return text + self.fill(
             STEP,
-            means=self.numbers(np.concatenate(space.means)),
+            means=self.numbers(np.concatenate(equations.means)),
             calls="\n".join(calls),
             combined=combined.format(f"{macro}_N_INPUTS", name=name),
         )

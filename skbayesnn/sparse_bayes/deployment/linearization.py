@@ -126,23 +126,23 @@ class LinearizedModel:
         )
 
 
-def linearize(space, point):
-    """`LinearizedModel` of a state space at an `OperatingPoint`."""
-    names = space.state_names, space.input_names, space.output_names
-    matrices = space.jacobians(point.x, point.u)
-    std = _standard_errors(space, point)
-    settings = space.sampling_time, names, space.is_integrating
+def linearize(equations, point, sampling_time):
+    """`LinearizedModel` of the `Equations` at an `OperatingPoint`."""
+    names = equations.state_names, equations.input_names, equations.output_names
+    matrices = equations.jacobians(point.x, point.u)
+    std = _standard_errors(equations, point)
+    settings = sampling_time, names, equations.is_integrating
     return LinearizedModel(*matrices, std, point, *settings)
 
 
-def _standard_errors(space, point):
+def _standard_errors(equations, point):
     """Of A, B, C and D; the weights of different networks are independent."""
     v, n_states = np.concatenate([point.x, point.u]), len(point.x)
-    variances = np.array([_derivative_variance(step, v) for step in space.steps])
-    picks = space.picks(space.member_outputs(v))
+    variances = np.array([_derivative_variance(step, v) for step in equations.steps])
+    picks = equations.picks(equations.member_outputs(v))
     of_outputs = np.einsum("mo,mov->ov", picks**2, variances)
     every = np.concatenate([np.zeros((len(v), len(v))), *variances])
-    of_state = every[space.source]
+    of_state = every[equations.source]
     return tuple(
         np.sqrt(part)
         for variance in (of_state, of_outputs)

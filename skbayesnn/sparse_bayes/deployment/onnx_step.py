@@ -12,34 +12,34 @@ OPERATORS = {TANH: "Tanh", RELU: "Relu"}
 ROUNDING_SINGLE = 1e-6
 
 
-def step_model(space, dtype):
-    """The model (state, u) -> (state_next, y) of a `StateSpaceModel`."""
+def step_model(equations, dtype):
+    """The model (state, u) -> (state_next, y) of a `Equations`."""
     graph = GraphBuilder(dtype)
     # an input of no width could not be fed by all runtimes
-    widths = {"state": space.n_states, "u": space.n_inputs}
+    widths = {"state": equations.n_states, "u": equations.n_inputs}
     inputs = {name: width for name, width in widths.items() if width}
     if not inputs:
         raise ValueError("The model reads nothing: it is a constant, and has no graph.")
     v = graph.node("Concat", *inputs, axis=1, name="state_and_u")
-    n_networks = len(space.steps)
+    n_networks = len(equations.steps)
     name = "y" if n_networks == 1 else None
-    n_values = space.n_states + space.n_inputs
-    members = [_member(graph, v, step, n_values, name) for step in space.steps]
+    n_values = equations.n_states + equations.n_inputs
+    members = [_member(graph, v, step, n_values, name) for step in equations.steps]
     if n_networks > 1:
-        _median(graph, members, space.weights)
-    outputs = {"state_next": space.n_states, "y": space.n_outputs}
-    if space.n_states:
+        _median(graph, members, equations.weights)
+    outputs = {"state_next": equations.n_states, "y": equations.n_outputs}
+    if equations.n_states:
         joined = graph.node("Concat", v, *members, axis=1, name="all_values")
-        n_joined = n_values + n_networks * space.n_outputs
-        shift = graph.constant(_selection(space.source, n_joined))
+        n_joined = n_values + n_networks * equations.n_outputs
+        shift = graph.constant(_selection(equations.source, n_joined))
         graph.node("MatMul", joined, shift, name="state_next")
     else:
         del outputs["state_next"]
     properties = {
-        "state_names": space.state_names,
-        "input_names": space.input_names,
-        "output_names": space.output_names,
-        "initial_state": space.initial_state().tolist(),
+        "state_names": equations.state_names,
+        "input_names": equations.input_names,
+        "output_names": equations.output_names,
+        "initial_state": equations.mean_state().tolist(),
     }
     return graph.model("one_step", inputs, outputs, properties)
 

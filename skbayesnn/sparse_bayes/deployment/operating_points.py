@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import root
+from scipy.optimize import brentq, root
 
 from ..._warnings import warn_caller
 from ...exceptions import ExtrapolationWarning
@@ -11,6 +11,8 @@ from ..prediction.bands import excess
 
 # Of residuals in standard deviations of the training record.
 ACCURACY = 1e-8
+# Inputs over the range of the training record at which an output is looked for.
+N_SCANNED = 17
 
 
 class OperatingPoint(NamedTuple):
@@ -43,62 +45,58 @@ class Rest(NamedTuple):
     by_y: np.ndarray
 
 
-def constant_state(space, u, Y):
-    """The state after constants u (n_inputs,) and Y (n_members, n_outputs)."""
-    layout = space.layout
-    n_rows = max([1, *layout.input_depth, *layout.output_depth.ravel()])
-    rows = np.repeat(np.asarray(Y)[:, None, :], n_rows, axis=1)
-    return layout.fill(np.tile(u, (n_rows, 1)), rows)
-
-
-def _from_constants(space):
+def _from_constants(equations):
     """The matrix that makes [x, u] of constants [u, Y]."""
-    n_inputs, shape = space.n_inputs, space.layout.output_depth.shape
+    n_inputs, shape = equations.n_inputs, equations.layout.output_depth.shape
     columns = []
     for unit in np.eye(n_inputs + shape[0] * shape[1]):
         u, Y = unit[:n_inputs], unit[n_inputs:].reshape(shape)
-        columns.append(np.concatenate([constant_state(space, u, Y), u]))
-    return np.array(columns).T.reshape(space.n_states + n_inputs, -1)
+        columns.append(np.concatenate([equations.constant_state(u, Y), u]))
+    return np.array(columns).T.reshape(equations.n_states + n_inputs, -1)
 
 
-def equations(space, u, Y):
+def at_rest(equations, u, Y):
     """`Rest` at some constants; Y (n_members, n_outputs)."""
-    T, scale = _from_constants(space), np.concatenate(space.y_scales)
-    v = np.concatenate([constant_state(space, u, Y), u])
-    error = np.concatenate([step.forward(v) for step in space.steps]) - Y.ravel()
-    J = np.concatenate([step.derivative(v) for step in space.steps]) @ T
+    T, scale = _from_constants(equations), np.concatenate(equations.y_scales)
+    v = np.concatenate([equations.constant_state(u, Y), u])
+    error = np.concatenate([step.forward(v) for step in equations.steps]) - Y.ravel()
+    J = np.concatenate([step.derivative(v) for step in equations.steps]) @ T
     J[:, len(u) :] -= np.eye(Y.size)
     J /= scale[:, None]
     return Rest(error / scale, J[:, : len(u)], J[:, len(u) :])
 
 
-def find(space, u, y, guesses):
+def find(equations, u, y, guesses):
     """Constants u and Y at rest, where some entries of u and y are NaN: to be found.
 
-    A model of differences rests at any level, so y holds no NaN for it.
+    A model of differences rests at any level, so y holds no NaN for it. Of several
+    points a stable one within the range of the training record is preferred.
 
     Raises
     ------
     ValueError
-        If as many inputs are free as outputs are not, and if no point was found.
+        If not as many inputs are free as outputs are given, and if no point was found.
     """
     free = np.isnan(u)
     given = np.isfinite(y)
-    n_equations = space.n_outputs if space.is_integrating else given.sum()
+    n_equations = equations.n_outputs if equations.is_integrating else given.sum()
     if free.sum() != n_equations:
         what = "given outputs (no NaN in y)"
-        if space.is_integrating:
+        if equations.is_integrating:
             what = "outputs of an integrating model"
         raise ValueError(
             "An operating point needs as many free inputs (NaN in u) as there are "
             f"{what}; got {free.sum()} and {n_equations}."
         )
-    best = np.inf
-    for u_guess, y_guess in guesses:
-        U, Y, error = _solve(space, u, y, free, given, u_guess, y_guess)
+    best, found = np.inf, []
+    for U, Y, error in _attempts(equations, u, y, free, given, guesses):
         if error <= ACCURACY:
-            return U, Y
+            found.append((U, Y))
+            if not free.any() or _is_plausible(equations, U, Y):
+                return U, Y
         best = min(best, error)
+    if found:
+        return found[0]
     raise ValueError(
         "No operating point was found: the best guess still moves by "
         f"{best:.2g} standard deviations of the training record a step. Ask for "
@@ -106,25 +104,74 @@ def find(space, u, y, guesses):
     )
 
 
-def _solve(space, u, y, free, given, u_guess, y_guess):
+def _attempts(equations, u, y, free, given, guesses):
+    """Yield constants u and Y with their errors, from one guess after the other."""
+    for u_guess, y_guess in guesses:
+        yield _solve(equations, u, y, free, given, u_guess, y_guess)
+    if free.sum() == given.sum() == 1 and not equations.is_integrating:
+        for u_guess, y_guess in _crossings(equations, u, y, guesses):
+            yield _solve(equations, u, y, free, given, u_guess, y_guess)
+
+
+def _is_plausible(equations, u, Y):
+    """Whether a point is stable, and in the range of the training record."""
+    bands = equations.bands
+    x = equations.constant_state(u, Y)
+    poles = np.linalg.eigvals(equations.jacobians(x, u)[0])
+    # an integrator rests on its pole
+    stable = equations.is_integrating or np.abs(poles).max(initial=0.0) < 1.0
+    inside = excess(u[None], bands.low_inputs, bands.high_inputs) == 0.0
+    return bool(stable and inside.all())
+
+
+def _crossings(equations, u, y, guesses):
+    """Yield where the static gain over the only free input meets the only output given.
+
+    The median of an ensemble has kinks at which Newton's method may get stuck.
+    """
+    (k,), (o,) = np.flatnonzero(np.isnan(u)), np.flatnonzero(np.isfinite(y))
+    low, high = equations.bands.low_inputs[k], equations.bands.high_inputs[k]
+    anywhere, near = np.full(len(y), np.nan), list(guesses)
+
+    def at(value):
+        """Inputs, outputs of all members, and how much too high the output is."""
+        U = u.copy()
+        U[k] = value
+        _, Y = find(equations, U, anywhere, near)
+        return U, Y, equations.combined(Y)[o] - y[o]
+
+    before = None
+    for value in np.linspace(low, high, N_SCANNED):
+        try:
+            now = at(value)
+            near[:1] = [now[:2]]
+            if before is not None and before[2] * now[2] <= 0.0:
+                between = brentq(lambda v: at(v)[2], before[0][k], value, disp=False)
+                yield at(between)[:2]
+            before = now
+        except ValueError:  # no rest at this input, or a jump to another branch
+            before = None
+
+
+def _solve(equations, u, y, free, given, u_guess, y_guess):
     """Newton's method with the exact derivatives, from one guess."""
-    shape = space.layout.output_depth.shape
-    scale = space.y_scales[0]
+    shape = equations.layout.output_depth.shape
+    scale = equations.y_scales[0]
     n_free = int(free.sum())
 
     def unpack(p):
         U = u.copy()
         U[free] = p[:n_free]
-        if space.is_integrating:
+        if equations.is_integrating:
             return U, np.tile(y, (shape[0], 1))
         return U, p[n_free:].reshape(shape)
 
     def function(p):
         U, Y = unpack(p)
-        rest = equations(space, U, Y)
-        if space.is_integrating:
+        rest = at_rest(equations, U, Y)
+        if equations.is_integrating:
             return rest.error, rest.by_u[:, free]
-        picks = space.picks(Y)
+        picks = equations.picks(Y)
         wanted = ((picks * Y).sum(axis=0) - y)[given] / scale[given]
         by_y = (picks[None] * np.eye(shape[1])[:, None, :]).reshape(shape[1], -1)
         by_y = (by_y / scale[:, None])[given]
@@ -132,23 +179,28 @@ def _solve(space, u, y, free, given, u_guess, y_guess):
         bottom = np.hstack([np.zeros((len(by_y), n_free)), by_y])
         return np.concatenate([rest.error, wanted]), np.vstack([top, bottom])
 
+    def worst(p):
+        error = np.abs(function(p)[0]).max(initial=0.0)
+        return np.inf if np.isnan(error) else error
+
     start = u_guess[free]
-    if not space.is_integrating:
+    if not equations.is_integrating:
         start = np.concatenate([start, np.asarray(y_guess).ravel()])
     with np.errstate(all="ignore"):
-        found = root(function, start, jac=True, tol=1e-13)
-    error = np.abs(function(found.x)[0]).max(initial=0.0)
-    return *unpack(found.x), np.inf if np.isnan(error) else error
+        found = root(function, start, jac=True, tol=1e-13).x
+        # a guess at a kink of the median may be left, though it was right
+        best = min((found, start), key=worst)
+        return *unpack(best), worst(best)
 
 
-def warn_outside(space, u):
+def warn_outside(equations, u):
     """Warn of an operating point beyond the inputs of the training record."""
-    bands = space.bands
+    bands = equations.bands
     out = excess(u[None], bands.low_inputs, bands.high_inputs)[0] > 0.0
     if out.any():
         k = int(out.argmax())
         warn_caller(
-            f"Input {space.input_names[k]} of the operating point is {u[k]:.4g}, "
+            f"Input {equations.input_names[k]} of the operating point is {u[k]:.4g}, "
             "outside the range of the training record, "
             f"{bands.low_inputs[k]:.4g} to {bands.high_inputs[k]:.4g}.",
             ExtrapolationWarning,

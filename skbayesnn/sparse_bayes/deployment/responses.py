@@ -62,25 +62,27 @@ class StaticGain(NamedTuple):
     slope: np.ndarray
 
 
-def respond(space, u, y, change):
+def respond(equations, u, y, change):
     """Mean and std (n_steps, n_outputs) of the response to changes of the inputs.
 
     change : (n_steps, n_inputs), added to the inputs u (n_inputs,) of rest
-    y : (n_outputs,), level of an integrating model, guess of others
+    y : (n_outputs,), level of an integrating model; others rest where u has them
     """
-    parts = [_respond_alone(one, u, y, change) for one in space.members]
-    return combine(parts, space.weights)
+    parts = [_respond_alone(one, u, y, change) for one in equations.members]
+    return combine(parts, equations.weights)
 
 
-def _respond_alone(space, u, y, change):
-    (step,) = space.steps
+def _respond_alone(equations, u, y, change):
+    (step,) = equations.steps
     Y = y[None]
-    if not space.is_integrating:
-        _, Y = points.find(space, u, np.full(len(y), np.nan), space.guesses())
-    start = points.constant_state(space, u, Y)
-    S = _at_rest_by_weights(space, start, u)
-    moved, moved_by_weights = _run(space, step, start, S, u + change)
-    still, still_by_weights = _run(space, step, start, S, np.tile(u, (len(change), 1)))
+    if not equations.is_integrating:
+        _, Y = points.find(equations, u, np.full(len(y), np.nan), equations.guesses())
+    start = equations.constant_state(u, Y)
+    S = _at_rest_by_weights(equations, start, u)
+    moved, moved_by_weights = _run(equations, step, start, S, u + change)
+    still, still_by_weights = _run(
+        equations, step, start, S, np.tile(u, (len(change), 1))
+    )
     by_weights = moved_by_weights - still_by_weights
     return Forecast(moved - still, _std(step.fitted, by_weights), 0)
 
@@ -93,63 +95,63 @@ def _std(fitted, by_weights):
     return np.sqrt(np.maximum(variance, 0.0))
 
 
-def _by_weights(space, step, v):
+def _by_weights(equations, step, v):
     """Derivatives of the next state (n_states, n_kept) and of the outputs."""
     of_outputs = step.by_weights(v)
     every = np.concatenate([np.zeros((len(v), of_outputs.shape[1])), of_outputs])
-    return every[space.source], of_outputs
+    return every[equations.source], of_outputs
 
 
-def _at_rest_by_weights(space, x, u):
+def _at_rest_by_weights(equations, x, u):
     """Derivatives of the state of rest by the weights."""
-    (step,) = space.steps
-    of_state, _ = _by_weights(space, step, np.concatenate([x, u]))
-    if space.is_integrating:
+    (step,) = equations.steps
+    of_state, _ = _by_weights(equations, step, np.concatenate([x, u]))
+    if equations.is_integrating:
         return np.zeros_like(of_state)
-    A = space.jacobians(x, u)[0]
+    A = equations.jacobians(x, u)[0]
     return np.linalg.solve(np.eye(len(A)) - A, of_state)
 
 
-def _run(space, step, x, S, U):
+def _run(equations, step, x, S, U):
     """Outputs, and their derivatives by the weights."""
-    out = np.empty((len(U), space.n_outputs))
-    by_weights = np.empty((len(U), space.n_outputs, S.shape[1]))
+    out = np.empty((len(U), equations.n_outputs))
+    by_weights = np.empty((len(U), equations.n_outputs, S.shape[1]))
     for t, u in enumerate(U):
         v = np.concatenate([x, u])
-        A, _, C, _ = space.jacobians(x, u)
-        of_state, of_outputs = _by_weights(space, step, v)
+        A, _, C, _ = equations.jacobians(x, u)
+        of_state, of_outputs = _by_weights(equations, step, v)
         by_weights[t] = C @ S + of_outputs
         S = A @ S + of_state
-        x, out[t] = space.step(x, u)
+        x, out[t] = equations.step(x, u)
     return out, by_weights
 
 
-def static_gain(space, u, values, k):
+def static_gain(equations, u, values, k):
     """`StaticGain` over values (n_values,) of input k, the others as in u."""
     parts, slopes = [], []
-    for one in space.members:
+    for one in equations.members:
         part, slope = _gain_alone(one, u, values, k)
         parts.append(part)
         slopes.append(slope)
-    whole = combine(parts, space.weights)
+    whole = combine(parts, equations.weights)
     means = np.swapaxes([part.mean for part in parts], 0, 1)
-    picks = np.array([space.picks(Y) for Y in means])
+    picks = np.array([equations.picks(Y) for Y in means])
     slope = np.einsum("tmo,mto->to", picks, np.array(slopes))
     return StaticGain(values, whole.mean, whole.std, slope)
 
 
-def _gain_alone(space, u, values, k):
-    (step,) = space.steps
-    u, free = u.copy(), np.full(space.n_outputs, np.nan)
-    mean, std, slope = (np.empty((len(values), space.n_outputs)) for _ in range(3))
-    guesses = space.guesses()
+def _gain_alone(equations, u, values, k):
+    (step,) = equations.steps
+    u, free = u.copy(), np.full(equations.n_outputs, np.nan)
+    mean, std, slope = (np.empty((len(values), equations.n_outputs)) for _ in range(3))
+    guesses = equations.guesses()
     for t, value in enumerate(values):
         u[k] = value
-        _, Y = points.find(space, u, free, guesses)
+        _, Y = points.find(equations, u, free, guesses)
         # the branch of the value before, if there are several
-        guesses = [(u, Y), *space.guesses()]
-        rest = points.equations(space, u, Y)
-        v = np.concatenate([points.constant_state(space, u, Y), u])
+        guesses = [(u, Y), *equations.guesses()]
+        rest = points.at_rest(equations, u, Y)
+        v = np.concatenate([equations.constant_state(u, Y), u])
         scaled = step.by_weights(v) / step.fitted.scaling.y_scale[:, None]
         by_weights = -np.linalg.solve(rest.by_y, scaled)
         mean[t], std[t] = Y[0], _std(step.fitted, by_weights)

@@ -6,13 +6,10 @@ import numpy as np
 
 from ..._optional import import_extra
 from ..._validation import check_count
-from ..prediction.ensemble import ROUNDING, Ensemble
 from . import operating_points as points
 from . import responses
 from .linearization import linearize
-from .network_step import make_step
 from .operating_points import OperatingPoint
-from .state import make_layout
 
 
 class StateSpaceModel:
@@ -29,16 +26,8 @@ class StateSpaceModel:
 
     Parameters
     ----------
-    ensemble : Ensemble
-        The fitted networks.
-    means : tuple of ndarray
-        Means of the inputs and of the outputs in the training record.
-    bands : Bands
-        Their ranges there.
-    input_names : list of str
-        Names of the inputs.
-    output_names : list of str
-        Names of the outputs.
+    equations : Equations
+        Of the fitted networks.
     sampling_time : float or None, default=None
         Time between two rows.
 
@@ -50,6 +39,10 @@ class StateSpaceModel:
         Number of inputs.
     n_outputs : int
         Number of outputs.
+    input_names : list of str
+        Names of the inputs.
+    output_names : list of str
+        Names of the outputs.
     state_names : list of str
         Such as "u(t-1)", "y(t-1)"; in an ensemble "y[0](t-1)" of the first network.
     is_integrating : bool
@@ -81,23 +74,15 @@ class StateSpaceModel:
     True
     """
 
-    def __init__(
-        self, ensemble, means, bands, input_names, output_names, sampling_time=None
-    ):
-        self.ensemble = ensemble
-        self.means, self.bands = means, bands
-        self.input_names, self.output_names = list(input_names), list(output_names)
+    def __init__(self, equations, sampling_time=None):
+        self._equations = equations
         self.sampling_time = sampling_time
-        self.layout = make_layout(ensemble.members)
-        self.steps = [
-            make_step(member, k, self.layout)
-            for k, member in enumerate(ensemble.members)
-        ]
-        self.source = self.layout.source()
-        self.n_states = self.layout.n_states
-        self.n_inputs, self.n_outputs = ensemble.n_inputs, ensemble.n_outputs
-        self.state_names = self.layout.names(self.input_names, self.output_names)
-        self.is_integrating = ensemble.members[0].lags.difference
+        self.n_states, self.n_inputs = equations.n_states, equations.n_inputs
+        self.n_outputs = equations.n_outputs
+        self.state_names = equations.state_names
+        self.input_names = equations.input_names
+        self.output_names = equations.output_names
+        self.is_integrating = equations.is_integrating
 
     # -- the equations ---------------------------------------------------------------
 
@@ -118,10 +103,7 @@ class StateSpaceModel:
         y : ndarray of shape (n_outputs,)
             The outputs of the row, g(x, u).
         """
-        v = self._joined(x, u)
-        Y = self.member_outputs(v)
-        x_next = np.concatenate([v, Y.ravel()])[self.source]
-        return x_next, (self.picks(Y) * Y).sum(axis=0)
+        return self._equations.step(*self._checked(x, u))
 
     def f(self, x, u=None):
         """Compute the next state.
@@ -178,13 +160,7 @@ class StateSpaceModel:
         D : ndarray of shape (n_outputs, n_inputs)
             Derivatives of g by u.
         """
-        v = self._joined(x, u)
-        by_v = np.array([step.derivative(v) for step in self.steps])
-        picks = self.picks(self.member_outputs(v))
-        of_y = np.einsum("mo,mov->ov", picks, by_v)
-        of_x = np.concatenate([np.eye(len(v)), *by_v])[self.source]
-        n = self.n_states
-        return of_x[:, :n], of_x[:, n:], of_y[:, :n], of_y[:, n:]
+        return self._equations.jacobians(*self._checked(x, u))
 
     def initial_state(self, X_init=None, y_init=None, *, state=None):
         """Make the state behind measured rows.
@@ -209,12 +185,12 @@ class StateSpaceModel:
         ValueError
             If the rows are too few, or hold missing values.
         """
+        layout, ensemble = self._equations.layout, self._equations.ensemble
         if state is not None:
-            return self.layout.fill(state.inputs, state.outputs)
-        n_rows = self.ensemble.max_lag
+            return layout.fill(state.inputs, state.outputs)
+        n_rows = ensemble.max_lag
         if X_init is None and y_init is None:
-            u, y = self.means
-            return points.constant_state(self, u, np.tile(y, (len(self.steps), 1)))
+            return self._equations.mean_state()
         if y_init is None or (X_init is None and self.n_inputs):
             raise ValueError("Pass both X_init and y_init, or none of them.")
         Y = np.asarray(y_init, dtype=np.float64)
@@ -232,7 +208,7 @@ class StateSpaceModel:
                 f"X_init and y_init must have at least max_lag_={n_rows} rows; got "
                 f"{len(Y)}."
             )
-        x = self.layout.fill(U, np.tile(Y, (len(self.steps), 1, 1)))
+        x = layout.fill(U, np.tile(Y, (len(ensemble.members), 1, 1)))
         if not np.isfinite(x).all():
             raise ValueError(
                 "X_init and y_init must hold no missing values in their last "
@@ -275,6 +251,10 @@ class StateSpaceModel:
     def find_operating_point(self, u=None, y=None):
         """Find inputs and outputs at which the model rests.
 
+        Of several points, a stable one within the range of the training record is
+        preferred. The median of an ensemble may jump where its networks have several
+        points of rest; an output that it skips has none.
+
         Parameters
         ----------
         u : float or array-like of shape (n_inputs,), default=None
@@ -302,12 +282,13 @@ class StateSpaceModel:
             If an input is outside the range of the training record, by more than a
             tenth of it.
         """
-        if self.is_integrating and len(self.steps) > 1:
+        equations = self._equations
+        if self.is_integrating and len(equations.steps) > 1:
             raise ValueError(
                 "Integrating networks of an ensemble rest at different inputs: ask "
                 "those of estimators_ one by one."
             )
-        u_mean, y_mean = self.means
+        u_mean, y_mean = equations.means
         if u is None:
             all_free = y is not None or self.is_integrating
             u = np.full(self.n_inputs, np.nan) if all_free else u_mean
@@ -315,10 +296,10 @@ class StateSpaceModel:
             y = y_mean if self.is_integrating else np.full(self.n_outputs, np.nan)
         u = _as_vector(u, self.n_inputs, "u", "inputs")
         y = _as_vector(y, self.n_outputs, "y", "outputs")
-        U, Y = points.find(self, u, y, self.guesses())
-        points.warn_outside(self, U)
-        outputs = (self.picks(Y) * Y).sum(axis=0)
-        return OperatingPoint(points.constant_state(self, U, Y), U, outputs)
+        U, Y = points.find(equations, u, y, equations.guesses())
+        points.warn_outside(equations, U)
+        x = equations.constant_state(U, Y)
+        return OperatingPoint(x, U, equations.combined(Y))
 
     def linearize(self, point=None, *, x=None, u=None):
         """Linearise the model, with standard errors by the posterior of the weights.
@@ -338,12 +319,11 @@ class StateSpaceModel:
             A, B, C and D with standard errors, poles, and the bridge to python-control.
         """
         if x is not None:
-            v = self._joined(x, u)
-            x, u = np.split(v, [self.n_states])
+            x, u = self._checked(x, u)
             point = OperatingPoint(x, u, self.g(x, u))
         elif point is None:
             point = self.find_operating_point()
-        return linearize(self, point)
+        return linearize(self._equations, point, self.sampling_time)
 
     def step_response(self, n_steps=100, *, u=None, y=None, amplitude=1.0, input=0):
         """Compute how the outputs move after a step of an input.
@@ -422,10 +402,11 @@ class StateSpaceModel:
         """
         if self.is_integrating:
             raise ValueError("An integrating model has no static gain.")
-        u = self.means[0] if u is None else u
+        u = self._equations.means[0] if u is None else u
         u = _as_vector(u, self.n_inputs, "u", "inputs").copy()
         values = np.atleast_1d(np.asarray(values, dtype=np.float64))
-        return responses.static_gain(self, u, values, self._input_number(input))
+        k = self._input_number(input)
+        return responses.static_gain(self._equations, u, values, k)
 
     def to_control(self):
         """Convert to a nonlinear system of python-control.
@@ -451,109 +432,10 @@ class StateSpaceModel:
             dt=dt,
         )
 
-    # -- what operating points and responses need of the model -----------------------
-
-    @property
-    def members(self):
-        """Each network as a state space of its own.
-
-        Returns
-        -------
-        members : list of StateSpaceModel
-            One for each network of an ensemble.
-        """
-        names = self.input_names, self.output_names
-        return [
-            StateSpaceModel(
-                Ensemble.single(*member),
-                self.means,
-                self.bands,
-                *names,
-                self.sampling_time,
-            )
-            for member in self.ensemble.members
-        ]
-
-    @property
-    def weights(self):
-        """Weights of the networks.
-
-        Returns
-        -------
-        weights : ndarray of shape (n_members,)
-            They sum to one.
-        """
-        return self.ensemble.weights
-
-    @property
-    def y_scales(self):
-        """Scales of the outputs in each network.
-
-        Returns
-        -------
-        scales : list of ndarray of shape (n_outputs,)
-            One array for each network.
-        """
-        return [step.fitted.scaling.y_scale for step in self.steps]
-
-    def member_outputs(self, v):
-        """Compute the outputs of each network.
-
-        Parameters
-        ----------
-        v : ndarray of shape (n_states + n_inputs,)
-            The state, then the inputs.
-
-        Returns
-        -------
-        Y : ndarray of shape (n_members, n_outputs)
-            The outputs.
-        """
-        return np.array([step.forward(v) for step in self.steps])
-
-    def picks(self, Y):
-        """Compute what fraction of each network the weighted median takes.
-
-        Parameters
-        ----------
-        Y : ndarray of shape (n_members, n_outputs)
-            Outputs of each network.
-
-        Returns
-        -------
-        fractions : ndarray of shape (n_members, n_outputs)
-            A single 1, or two halves, for each output.
-        """
-        fractions = np.zeros(Y.shape)
-        order = np.argsort(Y.real, axis=0, kind="stable")
-        below = np.cumsum(self.weights[order], axis=0)
-        every = np.arange(Y.shape[1])
-        for reached in (below >= 0.5 - ROUNDING, below > 0.5 + ROUNDING):
-            fractions[order[reached.argmax(axis=0), every], every] += 0.5
-        return fractions
-
-    def guesses(self):
-        """List where to look for an operating point.
-
-        Returns
-        -------
-        guesses : list of tuple of ndarray
-            Inputs and outputs of all networks: the training means, and the ends of the
-            training record's range.
-        """
-        bands, n_members = self.bands, len(self.steps)
-        ends = [
-            self.means,
-            (bands.low_inputs, bands.low_outputs),
-            (bands.high_inputs, bands.high_outputs),
-        ]
-        return [(u, np.tile(y, (n_members, 1))) for u, y in ends]
-
-    def _joined(self, x, u):
-        """The vector [x, u]."""
+    def _checked(self, x, u):
         u = np.zeros(0) if u is None else u
         x = _as_vector(x, self.n_states, "x", "states")
-        return np.concatenate([x, _as_vector(u, self.n_inputs, "u", "inputs")])
+        return x, _as_vector(u, self.n_inputs, "u", "inputs")
 
     def _input_number(self, input):
         if isinstance(input, str) and input in self.input_names:
@@ -570,12 +452,12 @@ class StateSpaceModel:
         k = self._input_number(input)
         if u is None and self.is_integrating:
             u = self.find_operating_point(y=y).u
-        u_mean, y_mean = self.means
+        u_mean, y_mean = self._equations.means
         u = _as_vector(u_mean if u is None else u, self.n_inputs, "u", "inputs")
         y = _as_vector(y_mean if y is None else y, self.n_outputs, "y", "outputs")
         change = np.zeros((n_steps, self.n_inputs))
         change[rows, k] = amplitude
-        forecast = responses.respond(self, u, y, change)
+        forecast = responses.respond(self._equations, u, y, change)
         time = np.arange(n_steps) * (self.sampling_time or 1)
         return responses.Response(time, forecast.mean, forecast.std)
 

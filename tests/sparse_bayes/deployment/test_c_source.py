@@ -8,6 +8,9 @@ from compiled_c import FLAGS, CompiledModel, compiler
 from lagged_models import NAMES, fit, fit_model, new_record
 from numpy.testing import assert_allclose, assert_array_equal
 
+from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn.datasets import fetch_cascaded_tanks
+
 N_BEFORE = 6
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="needs a compiler of C")
@@ -77,8 +80,9 @@ def test_missing_values_and_divergence(written):
             compiled.update(measured)
 
 
-@pytest.mark.parametrize("hidden", [17, (9, 6)])
-@pytest.mark.parametrize("activation", ["tanh", "logistic", "relu"])
+@pytest.mark.parametrize(
+    "hidden, activation", [(17, "tanh"), ((9, 6), "logistic"), ((9, 6), "relu")]
+)
 def test_wide_layers(hidden, activation, tmp_path):
     """Loops that the compilers vectorise, with what is left over of a vector."""
     options = {"kappa_weight": 0.0, "input_lags": 5, "output_lags": 9, "max_cycles": 2}
@@ -86,6 +90,21 @@ def test_wide_layers(hidden, activation, tmp_path):
     u, y = new_record(model)
     compiled = Written(model, tmp_path).compiled()
     assert_array_equal(compiled.run(u)[:, 0], model.stream().run(u))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("focus", ["prediction", "simulation"])
+def test_free_run_of_the_measured_tanks(focus, data_home, tmp_path):
+    tanks = fetch_cascaded_tanks(data_home=data_home)
+    model = SparseBayesNARXRegressor(10, 10, focus=focus, n_estimators=3)
+    model.set_params(random_state=0, max_cycles=30).fit(tanks.data, tanks.target)
+    u = tanks.tests.test.data
+    written = Written(model, tmp_path)
+    expected = model.stream().run(u)
+    assert np.isfinite(expected).all()
+    assert_array_equal(written.compiled().run(u)[:, 0], expected)
+    assert_allclose(written.compiled("f").run(u)[:, 0], expected, atol=5e-3)
 
 
 @pytest.fixture(scope="module")

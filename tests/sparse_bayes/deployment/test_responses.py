@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from fitted_models import fitted_network, replace_fitted
+from fitted_models import equations_of, fitted_network, replace_fitted
 from lagged_models import NAMES, fit, fit_model
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -28,14 +28,15 @@ def simple():
 
 
 def variants(model, size=1e-5):
-    """Pairs of models, one weight of the first network moved up and down.
+    """Pairs of models, one weight of the first network moved up and down; every third.
 
     With each comes the model in whose posterior this weight alone is uncertain, with a
     variance of 1: its standard deviations are derivatives.
     """
-    network, n_kept = fitted_network(model).network, 0
+    network = fitted_network(model).network
     n_kept = int(network.keep.sum())
-    for p, place in enumerate(np.flatnonzero(network.keep)):
+    places = np.flatnonzero(network.keep)
+    for p, place in list(enumerate(places))[::3]:
         moved = []
         for sign in (size, -size):
             theta = network.theta.copy()
@@ -48,11 +49,16 @@ def variants(model, size=1e-5):
         yield alone.to_state_space(), *moved
 
 
+def members_of(model):
+    """State spaces of each network of a model."""
+    return [one.to_state_space() for one in getattr(model, "estimators_", [model])]
+
+
 # -- points of rest --------------------------------------------------------------------
 
 
 def test_the_model_rests_there(space):
-    if space.is_integrating and len(space.steps) > 1:
+    if space.is_integrating and len(equations_of(space).steps) > 1:
         pytest.skip("rests nowhere")
     point = space.find_operating_point()
     following, y = space.step(point.x, point.u)
@@ -74,6 +80,20 @@ def test_inputs_that_give_an_output(name):
     found = space.find_operating_point(y=wanted.y)
     assert_allclose(found.u, [0.3], atol=1e-6)
     assert_allclose(found.y, wanted.y, atol=1e-6)
+
+
+def test_a_stable_point_in_range_is_preferred():
+    """Also where the median of the networks has kinks."""
+    model = fit(n_estimators=3, activation="relu", hidden_layer_sizes=(6,))
+    space = model.to_state_space()
+    bands = equations_of(space).bands
+    inside = np.linspace(bands.low_inputs[0], bands.high_inputs[0], 9)[1:-1]
+    for wanted in space.static_gain(inside).y[:, 0]:
+        point = space.find_operating_point(y=wanted)
+        assert_allclose(point.y, [wanted], atol=1e-6)
+        assert_allclose(space.f(point.x, point.u), point.x, atol=1e-6)
+        assert bands.low_inputs[0] <= point.u[0] <= bands.high_inputs[0]
+        assert abs(space.linearize(point).poles[0]) < 1.0
 
 
 def test_some_of_both():
@@ -124,7 +144,7 @@ def test_a_point_outside_the_training_record(simple):
 
 
 def test_the_linear_model_is_tangent(space):
-    x, u = space.initial_state(), space.means[0] + 0.1
+    x, u = space.initial_state(), equations_of(space).means[0] + 0.1
     linear = space.linearize(x=x, u=u)
     matrices = linear.A, linear.B, linear.C, linear.D
     for ours, expected in zip(matrices, space.jacobians(x, u), strict=True):
@@ -142,7 +162,7 @@ def test_the_linear_model_is_tangent(space):
 def test_standard_errors_are_derivatives_by_the_weights(name):
     model = fit_model(name)
     x = model.to_state_space().initial_state() + 0.05
-    u = model.to_state_space().means[0]
+    u = equations_of(model.to_state_space()).means[0]
     n_checked = 0
     for alone, up, down in variants(model):
         for std, above, below in zip(
@@ -181,8 +201,9 @@ def test_it_goes_to_python_control(simple):
 
 @pytest.mark.parametrize("name", WITH_INPUTS)
 def test_a_response_is_a_difference_of_runs(name):
-    space = fit_model(name).to_state_space()
-    u = space.means[0]
+    model = fit_model(name)
+    space = model.to_state_space()
+    u = equations_of(space).means[0]
     if space.is_integrating:
         u = space.find_operating_point().u
     moved = np.tile(u, (15, 1))
@@ -190,11 +211,11 @@ def test_a_response_is_a_difference_of_runs(name):
     response = space.step_response(15, amplitude=0.4)
     assert_array_equal(response.time, np.arange(15))
     runs = []
-    for one in space.members:
+    for one in members_of(model):
         given = {} if space.is_integrating else {"u": u}
         start = one.find_operating_point(**given)
         runs.append(one.simulate(moved, start.x) - start.y)
-    picks = [space.picks(Y) for Y in np.swapaxes(runs, 0, 1)]
+    picks = [equations_of(space).picks(Y) for Y in np.swapaxes(runs, 0, 1)]
     expected = np.einsum("tmo,mto->to", picks, runs)
     assert_allclose(response.mean, expected, atol=1e-6)
     assert response.std.shape == (15, space.n_outputs)
@@ -232,8 +253,9 @@ def test_bands_of_an_integrating_model():
 
 
 def test_an_ensemble_is_a_mixture():
-    space = fit_model("ensemble").to_state_space()
-    parts = [one.step_response(10) for one in space.members]
+    model = fit_model("ensemble")
+    space = model.to_state_space()
+    parts = [one.step_response(10) for one in members_of(model)]
     means, stds = (np.array([part[k] for part in parts]) for k in (1, 2))
     whole = space.step_response(10)
     assert_allclose(whole.mean, np.median(means, axis=0))
@@ -274,7 +296,7 @@ def test_bands_against_draws_of_the_posterior(focus, scale):
     u, y = make_cascaded_tanks(return_X_y=True, random_state=0)
     model = SparseBayesNARXRegressor(5, 5, focus=focus, random_state=0).fit(u, y)
     space, n_draws, rows, amplitude = model.to_state_space(), 200, 60, 0.2
-    (step,), start = space.steps, space.find_operating_point()
+    (step,), start = equations_of(space).steps, space.find_operating_point()
     rng = np.random.default_rng(0)
     deviations = posterior.weight_deviations(fitted_network(model), n_draws, rng)
     deviations *= scale
@@ -287,7 +309,7 @@ def test_bands_against_draws_of_the_posterior(focus, scale):
             v = np.concatenate([x, now])
             outputs = step.forward(v) + step.by_weights(v) @ deviation
             draw[t] = outputs[0]
-            x = np.concatenate([v, outputs])[space.source]
+            x = np.concatenate([v, outputs])[equations_of(space).source]
     drawn = drawn[:, 400:] - drawn[:, 399:400]
     response = space.step_response(rows, amplitude=amplitude)
     deviation = (drawn - response.mean[:, 0])[:, 5:] / response.std[5:, 0] / scale
