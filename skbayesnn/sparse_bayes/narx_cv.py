@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
-from .._parallel import in_order
+from .._parallel import Shared, at_hand, in_order, with_shared
 from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
@@ -352,15 +352,16 @@ class SparseBayesNARXRegressorCV(
         focus = self.focus
         kinds = ("simulation", "prediction") if focus == "simulation" else (focus,)
         samples = {
-            "linear": data.thinned(LINEAR_ROWS),
-            "network": data.thinned(NETWORK_ROWS),
+            "linear": Shared(data.thinned(LINEAR_ROWS)),
+            "network": Shared(data.thinned(NETWORK_ROWS)),
         }
+        shared = Shared(data)
 
         def evaluate(pairs):
             if table.errors and clock.over(SEARCH_TIME):
                 return
             tasks = [Task(c, seeds[fold], fold) for c, fold in pairs]
-            scores = self._run(tasks, data, samples, clock, SEARCH_TIME)
+            scores = self._run(tasks, shared, samples, clock, SEARCH_TIME)
             # fewer than tasks when the time is over
             for (candidate, fold), score in zip(pairs, scores, strict=False):
                 table.add(candidate, fold, score.error)
@@ -368,7 +369,8 @@ class SparseBayesNARXRegressorCV(
                     networks[candidate, fold] = score.network
 
         current = self.include_current_input if data.U.shape[1] else False
-        Search(table, evaluate, kinds, lags, strengths, current, limits).run()
+        with at_hand(shared, *samples.values()):
+            Search(table, evaluate, kinds, lags, strengths, current, limits).run()
         return table, networks
 
     def _run(self, tasks, data, samples, clock, fraction):
@@ -376,14 +378,14 @@ class SparseBayesNARXRegressorCV(
 
         Behind this fraction of the time no further one begins but the first.
         """
-        shared = {name: getattr(self, name) for name in SHARED_BY_FITS}
+        settings = {name: getattr(self, name) for name in SHARED_BY_FITS}
 
         def jobs():
             for number, task in enumerate(tasks):
                 if number and clock.over(fraction):
                     return
                 sample = samples[task.candidate.model]
-                yield delayed(fit_or_score)(task, shared, data, sample)
+                yield delayed(with_shared)(fit_or_score, task, settings, data, sample)
 
         results, begin = [], clock.passed
         # results first: joblib warns about a generator that is not exhausted
@@ -414,9 +416,10 @@ class SparseBayesNARXRegressorCV(
             for candidate, n in zip(kept, n_starts, strict=True)
             if number < n
         ]
-        sample = data.thinned(MEMBER_ROWS)
+        shared, sample = Shared(data), Shared(data.thinned(MEMBER_ROWS))
         samples = {"linear": sample, "network": sample}
-        models = self._run(tasks, data, samples, clock, 1.0)
+        with at_hand(shared, sample):
+            models = self._run(tasks, shared, samples, clock, 1.0)
         members, weights = [], []
         for candidate, n in zip(kept, n_members.tolist(), strict=True):
             pairs = zip(tasks, models, strict=False)

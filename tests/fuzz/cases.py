@@ -85,6 +85,9 @@ def make(case):
     """The estimator and the data."""
     estimator, _, tiny = of_models.TINY[case.kind]
     made = {k: of_models.made(k, v) for k, v in case.parameters.items()}
+    if made.get("n_components") == "auto" and made.get("fine_tune") is None:
+        # by itself it trains by up to 30,000 updates
+        made["fine_tune"] = of_models.made("fine_tune", "rounds")
     X, y = sound_values(case)
     # without inputs: an autoregression
     X = data.make(case.X, X) if case.X.n_columns else None
