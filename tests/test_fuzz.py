@@ -58,6 +58,14 @@ def test_with_bounds_checks(tmp_path):
         assert " 0 wrong" in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("kind", A_FEW)
+def test_all_parameters_are_tried(kind):
+    estimator, table, tiny = cases.of_models.TINY[kind]
+    assert estimator().get_params(deep=False).keys() <= table.keys() | tiny.keys()
+    for name, values in cases.of_models.ACCEPTED[kind].items():
+        assert values, name
+
+
 def case(**changes):
     table = cases.data.Table(40, 2, 1.0, 0.0, "float64", "array", "none", 0)
     usual = cases.Case("mlp", {}, table, table._replace(n_columns=None), "score", {}, 0)
