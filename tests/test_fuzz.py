@@ -43,18 +43,27 @@ def test_many(kind, part):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", A_FEW)
-def test_with_bounds_checks(kind, tmp_path):
-    """In a process of its own: the compiler heeds the flag when it is imported."""
+def test_with_bounds_checks(tmp_path):
+    """In processes of their own: the compiler heeds the flag when it is imported."""
     environment = os.environ | {
         "NUMBA_BOUNDSCHECK": "1",
         # kernels that were compiled without checks are not to be found
         "NUMBA_CACHE_DIR": str(tmp_path),
     }
-    command = [sys.executable, FOLDER / "cases.py", kind, str(A_FEW[kind]), "9"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert " 0 wrong" in done.stdout, done.stdout
+    for kind, n_cases in A_FEW.items():
+        command = [sys.executable, FOLDER / "cases.py", kind, str(n_cases), "9"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        assert f"{kind}: {n_cases} tried" in done.stdout, done.stdout
+        assert " 0 wrong" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("kind", A_FEW)
+def test_all_parameters_are_tried(kind):
+    estimator, table, tiny = cases.of_models.TINY[kind]
+    assert estimator().get_params(deep=False).keys() <= table.keys() | tiny.keys()
+    for name, values in cases.of_models.ACCEPTED[kind].items():
+        assert values, name
 
 
 def case(**changes):

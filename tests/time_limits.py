@@ -10,7 +10,7 @@ import pytest
 
 # Seconds for a test, with the compilation of all kernels on a busy machine, and for a
 # slow one: every fit ends.
-LIMIT, SLOW_LIMIT = 150.0, 1500.0
+LIMIT, SLOW_LIMIT = 300.0, 1800.0
 
 
 class TookTooLong(BaseException):

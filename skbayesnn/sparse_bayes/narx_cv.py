@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
+from .._parallel import Shared, at_hand
 from .._persistence import open_checkpoint
 from .._random import draw_seed
 from .._saved_state import public
@@ -298,10 +299,11 @@ class SparseBayesNARXRegressorCV(
         lags, strengths, longest = self._check_candidates(given.starts)
         data = Data(given, stretches(given.starts, self.cv))
         named = {"X": given.U, "y": given.Y, "sessions": given.starts}
-        shared = {name: getattr(self, name) for name in SHARED_BY_FITS}
+        settings = {name: getattr(self, name) for name in SHARED_BY_FITS}
         seed, clock = draw_seed(self.random_state), Clock(self.max_time)
         with open_checkpoint(self, named, seed) as checkpoint:
-            runner = Runner(data, shared, clock, checkpoint, self.n_jobs, self.verbose)
+            options = clock, checkpoint, self.n_jobs, self.verbose
+            runner = Runner(Shared(data), settings, *options)
             seeds = start_seeds(checkpoint.seed, max(self.cv, 2 * self.n_estimators))
             table, networks = self._choose(lags, strengths, longest, seeds, runner)
             kept = close_to_best(table)[: self.n_estimators]
@@ -358,7 +360,7 @@ class SparseBayesNARXRegressorCV(
 
         These are LaggedNetworks by candidate and fold.
         """
-        table, networks, data = Table(self.cv), {}, runner.data
+        table, networks, data = Table(self.cv), {}, runner.data.value
         rows = min(len(data.Y), NETWORK_ROWS)
         hidden = check_hidden_layer_sizes(self.hidden_layer_sizes)
         n_signals = data.U.shape[1] + data.Y.shape[1]
@@ -366,8 +368,8 @@ class SparseBayesNARXRegressorCV(
         focus = self.focus
         kinds = ("simulation", "prediction") if focus == "simulation" else (focus,)
         samples = {
-            "linear": data.thinned(LINEAR_ROWS),
-            "network": data.thinned(NETWORK_ROWS),
+            "linear": Shared(data.thinned(LINEAR_ROWS)),
+            "network": Shared(data.thinned(NETWORK_ROWS)),
         }
 
         def evaluate(pairs):
@@ -382,7 +384,8 @@ class SparseBayesNARXRegressorCV(
                     networks[candidate, fold] = score.network
 
         current = self.include_current_input if data.U.shape[1] else False
-        Search(table, evaluate, kinds, lags, strengths, current, limits).run()
+        with at_hand(runner.data, *samples.values()):
+            Search(table, evaluate, kinds, lags, strengths, current, limits).run()
         return table, networks
 
     def _learn_members(self, kept, seeds, runner):
@@ -405,13 +408,14 @@ class SparseBayesNARXRegressorCV(
             for candidate, n in zip(kept, n_starts, strict=True)
             if number < n
         ]
-        sample = runner.data.thinned(MEMBER_ROWS)
-        models = runner.run(tasks, {"linear": sample, "network": sample})
+        sample = Shared(runner.data.value.thinned(MEMBER_ROWS))
+        with at_hand(runner.data, sample):
+            models = runner.run(tasks, {"linear": sample, "network": sample})
         members, weights = [], []
         for candidate, n in zip(kept, n_members.tolist(), strict=True):
             pairs = zip(tasks, models, strict=False)
             of_this = [model for task, model in pairs if task.candidate == candidate]
-            of_this = settled(of_this, runner.data, self.focus)[:n]
+            of_this = settled(of_this, runner.data.value, self.focus)[:n]
             members += of_this
             weights += [n / len(of_this) for _ in of_this]
         # a model is that of a diverged start only if no other start was left

@@ -4,24 +4,24 @@ from typing import NamedTuple
 
 from joblib import delayed
 
-from .._parallel import in_order
+from .._parallel import Shared, in_order, with_shared
 from .._persistence import Checkpoint, Progress
-from .held_out import Data, fit_or_score, restored, to_store
+from .held_out import fit_or_score, restored, to_store
 from .search import Clock
 
 
 class Runner(NamedTuple):
     """What all fits of a search have in common.
 
-    data : Data
+    data : Shared of held_out.Data
         The whole record, through which free runs are scored.
-    shared : dict
+    settings : dict
         Parameters that all fits take over from the search.
     verbose : whether to print a line per fit
     """
 
-    data: Data
-    shared: dict
+    data: Shared
+    settings: dict
     clock: Clock
     checkpoint: Checkpoint
     n_jobs: int | None
@@ -35,7 +35,7 @@ class Runner(NamedTuple):
         Parameters
         ----------
         tasks : list of held_out.Task
-        samples : dict of str to Data
+        samples : dict of str to Shared of Data
             What linear models and networks are fitted to.
         """
         found = {task: self.checkpoint.load(task.name) for task in tasks}
@@ -52,7 +52,8 @@ class Runner(NamedTuple):
                 n_fitted += 1
                 self._keep(task, result)
             else:
-                result = restored(found[task].state, task, self.shared, sample)
+                stored = found[task].state
+                result = restored(stored, task, self.settings, sample.value)
             results.append(result)
             if self.verbose:
                 a_fit = (self.clock.passed - begin) / max(n_fitted, 1)
@@ -66,7 +67,8 @@ class Runner(NamedTuple):
             if number and self.clock.over(fraction):
                 return
             sample = samples[task.candidate.model]
-            yield delayed(fit_or_score)(task, self.shared, self.data, sample)
+            arguments = task, self.settings, self.data, sample
+            yield delayed(with_shared)(fit_or_score, *arguments)
 
     def _keep(self, task, result):
         # a fit to the whole record takes longest, and is the last of a search

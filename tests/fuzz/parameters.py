@@ -49,11 +49,13 @@ NETWORK = {
     "tol": REALS,
     "normalize": BOOLEANS,
     "n_restarts": [*COUNTS, HUGE],
+    "warm_start": BOOLEANS,
     "n_jobs": JOBS,
     "random_state": SEEDS,
     "verbose": VERBOSE,
 }
 LAGS = [
+    *["auto", (1, 2), {"x0": np.array([1])}],
     *[0, 1, 3, np.int64(2), [1], [1, 3], (2,), np.array([1, 2]), {"x0": 1}, {"y": 2}],
     *[10, 1000, HUGE, -1, [0], [], [-1], [1, 1], [2.5], {"a": 1}, "many", None],
     *[{"x0": [1, 2], "x1": 0}, {}, [[1]], np.nan, 2.0, {"y": [0]}, {"x0": None}],
@@ -62,7 +64,7 @@ LAGGED = {
     **NETWORK,
     "input_lags": LAGS,
     "output_lags": LAGS,
-    "include_current_input": BOOLEANS,
+    "include_current_input": [*BOOLEANS, "auto"],
     "output": ["level", "difference", "slope", None],
     "focus": ["prediction", "simulation", "both", None],
     "horizon_schedule": [
@@ -82,7 +84,7 @@ SEARCH = {
         *["activation", "focus", "groups", "hidden_layer_sizes", "horizon_schedule"],
         *["include_current_input", "initial_conditions", "kappa_variance"],
         *["kappa_weight", "n_estimators", "n_jobs", "noise", "output"],
-        *["random_state", "skip_connection", "verbose"],
+        *["n_restarts", "random_state", "skip_connection", "verbose"],
     )
 } | {
     "lags": [(1,), (1, 2), [2], (0,), (), (-1,), "all", None, (HUGE,), (100,), (1.5,)],

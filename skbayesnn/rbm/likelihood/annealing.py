@@ -17,8 +17,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
+from ..._parallel import Shared, at_hand, in_order, with_shared
 from ..._random import Stream, derived_seed, generator
 from ..._saved_state import saved_as
 from ..kernels import units as kernels
@@ -119,23 +120,25 @@ def ais(rbm, base, betas, n_chains, seed, n_jobs=None, reverse=False):
 def run_forward(path, n_chains, seed, n_jobs=None):
     """Lead chains from independent units to the model, in blocks side by side."""
     seed = derived_seed(seed, Stream.FORWARD_ANNEALING)
-    return _joined(
-        Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_forward)(path, seed, first, n) for first, n in _blocks(n_chains)
-        )
+    shared = Shared(path)
+    calls = (
+        delayed(with_shared)(_forward, shared, seed, first, n)
+        for first, n in _blocks(n_chains)
     )
+    with at_hand(shared):
+        return _joined(list(in_order(calls, n_jobs, "threads")))
 
 
 def run_back(path, states, seed, n_jobs=None):
     """Lead chains from ``states`` to independent units, after steps at the model."""
     seed = derived_seed(seed, Stream.REVERSE_ANNEALING)
-    back = path._replace(betas=path.betas[::-1])
-    return _joined(
-        Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_reverse)(back, states[first : first + n], seed, first)
-            for first, n in _blocks(len(states))
-        )
+    shared = Shared(path._replace(betas=path.betas[::-1]))
+    calls = (
+        delayed(with_shared)(_reverse, shared, states[first : first + n], seed, first)
+        for first, n in _blocks(len(states))
     )
+    with at_hand(shared):
+        return _joined(list(in_order(calls, n_jobs, "threads")))
 
 
 def run_both(path, n_chains, seed, n_jobs=None):

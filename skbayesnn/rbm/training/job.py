@@ -5,8 +5,8 @@ from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 
+from ..._parallel import n_threads
 from ..._persistence import Checkpoint, Progress, open_checkpoint
 from ..._random import Stream, draw_seed, generator
 from ..._sklearn import one_blas_thread
@@ -140,7 +140,7 @@ def computing(n_jobs, learning_rate, limit_blas=True):
     """
     blas = one_blas_thread() if limit_blas else nullcontext()
     try:
-        with blas, threads.using(effective_n_jobs(n_jobs)):
+        with blas, threads.using(n_threads(n_jobs)):
             yield
     except contrastive.Diverged as error:
         raise ValueError(

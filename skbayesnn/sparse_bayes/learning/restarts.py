@@ -6,7 +6,7 @@ import numpy as np
 from joblib import delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._parallel import in_order
+from ..._parallel import Shared, at_hand, in_order, with_shared
 from ..._sklearn import one_blas_thread
 from ..._warnings import warn_caller
 from ..network import bias_mask, init_network, prune, split_layers
@@ -111,9 +111,8 @@ def run_restarts(problem, seeds, n_jobs=None, keep=False):
     Without ``keep``, or before the first result, Ctrl-C is raised.
     """
     runs = []
-    jobs = (delayed(run_start)(problem, seed) for seed in seeds)
     try:
-        for run in in_order(jobs, n_jobs):
+        for run in _side_by_side(problem, seeds, n_jobs):
             runs.append(run)
             if run.interrupted:
                 break
@@ -125,6 +124,18 @@ def run_restarts(problem, seeds, n_jobs=None, keep=False):
     if interrupted and not keep:
         raise KeyboardInterrupt
     return runs, interrupted
+
+
+def _side_by_side(problem, seeds, n_jobs):
+    """The restarts one by one."""
+    if len(seeds) == 1:
+        # here: this process may itself be the worker of a cluster
+        yield run_start(problem, seeds[0])
+        return
+    shared = Shared(problem)
+    jobs = (delayed(with_shared)(run_start, shared, seed) for seed in seeds)
+    with at_hand(shared):
+        yield from in_order(jobs, n_jobs)
 
 
 def run_start(problem, seed):
