@@ -220,6 +220,9 @@ class Search:
             for models in both.values()
         )
         self.current_input = EQUAL * without > with_it
+        # twice as many linear models would win by chance more often
+        for candidate in both[not self.current_input]:
+            self.table.errors.pop(candidate, None)
         return both[self.current_input]
 
     def linear_models(self, current_input):
