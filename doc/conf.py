@@ -63,6 +63,7 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "groupwise"
+toc_object_entries_show_parents = "hide"
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False  # the template of classes lists them
 numpydoc_xref_param_type = False
@@ -113,7 +114,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "show_prev_next": True,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
@@ -128,6 +129,7 @@ html_sidebars = {
     "contributing": [],
     "releasing": [],
 }
+html_context = {"default_mode": "auto"}
 if site_url:
     html_baseurl = f"{site_url}/"
     html_theme_options |= {

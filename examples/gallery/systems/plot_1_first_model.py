@@ -10,6 +10,7 @@ one record and tested on another: one for prediction one step ahead, one for sim
 # %%
 # The record comes with the package as a simulation. ``data`` has one column for each
 # input, and ``target`` is the level in volts of its sensor.
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 
 from skbayesnn import SparseBayesNARXRegressor
