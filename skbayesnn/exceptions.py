@@ -70,6 +70,14 @@ class MissingInputWarning(UserWarning):
     See Also
     --------
     SparseBayesNARXRegressor.predict : Its ``fill_inputs`` holds or interpolates.
+
+    Examples
+    --------
+    An error instead of a warning:
+
+    >>> import warnings
+    >>> from skbayesnn.exceptions import MissingInputWarning
+    >>> warnings.simplefilter("error", MissingInputWarning)
     """
 
 
@@ -102,4 +110,12 @@ class SamplingWarning(UserWarning):
     See Also
     --------
     SparseBayesNARXRegressor.fit : Says what is done with times.
+
+    Examples
+    --------
+    Refuse such a record:
+
+    >>> import warnings
+    >>> from skbayesnn.exceptions import SamplingWarning
+    >>> warnings.simplefilter("error", SamplingWarning)
     """

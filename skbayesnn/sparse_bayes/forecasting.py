@@ -58,6 +58,8 @@ class ForecastMixin:
         Returns
         -------
         forecast : :class:`~sklearn.utils.Bunch`
+            Dictionary-like object, with the following attributes.
+
             y_pred : ndarray of shape (n_steps,) or (n_steps, n_outputs)
                 Forecast of each row, in units of y.
             y_std : ndarray shaped like y_pred

@@ -13,6 +13,7 @@ MODULES = [
     "skbayesnn.displays",
     "skbayesnn.exceptions",
     "skbayesnn.metrics",
+    "skbayesnn.onnx",
 ]
 
 
