@@ -77,8 +77,7 @@ sphinx_gallery_conf = {
     "doc_module": ("skbayesnn",),
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
-    "capture_repr": ("_repr_html_", "__repr__"),
-    "ignore_repr_types": r"matplotlib|skbayesnn\.displays",
+    "capture_repr": (),  # what is to be seen is printed
     "image_srcset": ["2x"],
     "min_reported_time": 1,
     "remove_config_comments": True,
