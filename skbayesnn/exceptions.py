@@ -17,6 +17,14 @@ class DivergenceWarning(RuntimeWarning):
     See Also
     --------
     SparseBayesNARXRegressor.predict : Defines the plausible range.
+
+    Examples
+    --------
+    An error instead of a warning, so that no diverged simulation goes unnoticed:
+
+    >>> import warnings
+    >>> from skbayesnn.exceptions import DivergenceWarning
+    >>> warnings.simplefilter("error", DivergenceWarning)
     """
 
 
@@ -26,6 +34,19 @@ class ExtrapolationWarning(UserWarning):
     See Also
     --------
     SparseBayesNARXRegressor.predict : Defines when, and what follows for its bands.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skbayesnn import SparseBayesNARXRegressor
+    >>> from skbayesnn.datasets import make_cascaded_tanks
+    >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
+    >>> model = SparseBayesNARXRegressor(random_state=0).fit(u, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     level = model.predict(2.0 * u, y_init=y[:5])
+    >>> caught[0].category.__name__
+    'ExtrapolationWarning'
     """
 
 
@@ -33,6 +54,14 @@ class InconsistentVersionWarning(UserWarning):
     """Warn that a saved estimator was written by another version of this package.
 
     As scikit-learn's warning of the same name does for its estimators.
+
+    Examples
+    --------
+    Refuse such a file:
+
+    >>> import warnings
+    >>> from skbayesnn.exceptions import InconsistentVersionWarning
+    >>> warnings.simplefilter("error", InconsistentVersionWarning)
     """
 
 
@@ -42,6 +71,14 @@ class MissingInputWarning(UserWarning):
     See Also
     --------
     SparseBayesNARXRegressor.predict : Its ``fill_inputs`` holds or interpolates.
+
+    Examples
+    --------
+    An error instead of a warning:
+
+    >>> import warnings
+    >>> from skbayesnn.exceptions import MissingInputWarning
+    >>> warnings.simplefilter("error", MissingInputWarning)
     """
 
 
@@ -54,6 +91,14 @@ class MixingWarning(UserWarning):
     See Also
     --------
     ContrastiveDivergenceRBM.score : Compares the estimates of both directions.
+
+    Examples
+    --------
+    An error instead of a warning, in a search that must not rank uncertain likelihoods:
+
+    >>> import warnings
+    >>> from skbayesnn.exceptions import MixingWarning
+    >>> warnings.simplefilter("error", MixingWarning)
     """
 
 
@@ -66,6 +111,14 @@ class SamplingWarning(UserWarning):
     See Also
     --------
     SparseBayesNARXRegressor.fit : Says what is done with times.
+
+    Examples
+    --------
+    Refuse such a record:
+
+    >>> import warnings
+    >>> from skbayesnn.exceptions import SamplingWarning
+    >>> warnings.simplefilter("error", SamplingWarning)
     """
 
 

@@ -19,8 +19,9 @@ PUBLIC_MODULES = [
 ]
 
 # Not asked of every docstring: an extended summary (ES01), See Also (SA01), examples
-# (EX01), a first line of Returns without a name (RT02), and the line on which the
-# summary starts (GL01, which releases of numpydoc judge differently).
+# (EX01, which is asked of classes and functions), a first line of Returns without a
+# name (RT02), and the line on which the summary starts (GL01, which releases of
+# numpydoc judge differently).
 CHECKS = {
     "GL02": "the closing quotes stand below the text",
     "GL03": "no double blank lines",
@@ -87,6 +88,11 @@ def public_paths():
     return [path for group in paths.values() for path in group]
 
 
+def is_object(path):
+    """Whether a path is that of a public class or function, not of a method."""
+    return any(path.rpartition(".")[0] == module for module in PUBLIC_MODULES)
+
+
 def in_order(path):
     """Whether sections have the order of numpydoc, with one exception.
 
@@ -117,6 +123,12 @@ def violations(path):
 def test_docstring(path):
     found = violations(path)
     assert not found, "\n".join([path, *found])
+
+
+@pytest.mark.parametrize("path", [p for p in public_paths() if is_object(p)])
+def test_object_has_an_example(path):
+    codes = {code for code, _ in validate(path)["errors"]}
+    assert "EX01" not in codes, f"{path} has no section Examples"
 
 
 @pytest.mark.parametrize("module_name", PUBLIC_MODULES)

@@ -79,13 +79,13 @@ def fetch_mnist(
 ):
     """Load the MNIST images of handwritten digits (classification, density).
 
-    ==============   =================
-    Classes                         10
-    Training images              60000
-    Test images                  10000
-    Pixels                     28 x 28
-    Values           integers, 0 - 255
-    ==============   =================
+    ===============   =================
+    Classes           10
+    Training images   60000
+    Test images       10000
+    Pixels            28 x 28
+    Values            integers, 0 - 255
+    ===============   =================
 
     The digits are white (255) on black (0) [1]_. For models of binary data, the images
     are usually binarised by ``data > 127``.
@@ -189,11 +189,11 @@ def fetch_caltech101_silhouettes(
     """Load the Caltech-101 Silhouettes (classification, density).
 
     =================   ===============
-    Classes                         101
-    Training images                4100
-    Validation images              2264
-    Test images                    2307
-    Pixels                      28 x 28
+    Classes             101
+    Training images     4100
+    Validation images   2264
+    Test images         2307
+    Pixels              28 x 28
     Values              integers, 0 - 1
     =================   ===============
 

@@ -45,10 +45,10 @@ def fetch_cascaded_tanks(
     """Load the Cascaded Tanks benchmark (regression of a time series).
 
     =================   =======================
-    Estimation record              1024 samples
-    Test record                    1024 samples
+    Estimation record   1024 samples
+    Test record         1024 samples
     Input               pump voltage, 0.4 - 6.5
-    Output                   level, 2.1 - 10.0
+    Output              level, 2.1 - 10.0
     =================   =======================
 
     A pump fills the upper of two water tanks, which drains into the lower one, whose
@@ -155,12 +155,12 @@ def fetch_silverbox(
 ):
     """Load the Silverbox benchmark (regression of a time series).
 
-    =======================   ===============
+    =========================   =============
     Estimation record           65062 samples
     Test ``multisine``          21688 samples
     Test ``arrow``              40475 samples
     Test ``no_extrapolation``   32000 samples
-    =======================   ===============
+    =========================   =============
 
     An electronic circuit that behaves like a mass on a hardening spring, a Duffing
     oscillator [1]_. In the test record ``arrow``, the amplitude of the input grows

@@ -62,7 +62,8 @@ class FrankWolfeRBM(BaseRBM):
         that grows unit by unit. If no unit gains anything, one idle unit with zero
         weights is kept.
     unit_penalty : float, default=0.1
-        Strength λ of the penalty λ/2 |w, b|^2 on the gain of a new unit.
+        Strength λ of the penalty :math:`\frac{\lambda}{2} \|(w, b)\|^2` on the gain of
+        a new unit.
     learning_rate : float, default=0.1
         Step size of bias steps, and of the first corrective step after each unit; that
         of the last is near 0. Ignored with ``n_components="auto"``.

@@ -58,7 +58,7 @@ class ForecastMixin:
         Returns
         -------
         forecast : :class:`~sklearn.utils.Bunch`
-            Arrays by name:
+            Dictionary-like object, with the following attributes.
 
             y_pred : ndarray of shape (n_steps,) or (n_steps, n_outputs)
                 Forecast of each row, in units of y.

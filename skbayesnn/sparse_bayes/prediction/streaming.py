@@ -23,6 +23,17 @@ class SimulationState(NamedTuple):
         Outputs of each network of the model in these rows: measured, or its own.
     diverged : ndarray of bool of shape (n_members,)
         Networks that have left the plausible range, and predict no more.
+
+    Examples
+    --------
+    >>> from skbayesnn import SparseBayesNARXRegressor
+    >>> from skbayesnn.datasets import make_cascaded_tanks
+    >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
+    >>> model = SparseBayesNARXRegressor(random_state=0).fit(u, y)
+    >>> first, state = model.predict(u[:100], y_init=y[:50], return_state=True)
+    >>> state.inputs.shape, state.outputs.shape
+    ((2, 1), (1, 2, 1))
+    >>> rest = model.predict(u[100:], state=state)  # continues there
     """
 
     inputs: np.ndarray

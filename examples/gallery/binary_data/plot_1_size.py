@@ -1,0 +1,49 @@
+"""
+An RBM that chooses its size
+============================
+
+``FrankWolfeRBM()`` trains models of 16, 32, 64, ... hidden units for a short time and
+compares their likelihoods on rows that are held out. The winner is trained further.
+"""
+
+# %%
+# scikit-learn's digits, black or white. ``max_updates`` keeps this page short; leave
+# ``fine_tune`` out for a full training, which takes about a minute.
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.displays import ConvergenceDisplay, GrowthDisplay, SamplesDisplay
+
+X = load_digits().data > 7.5
+train, test = X[:1347], X[1347:]
+
+trainer = ContrastiveDivergenceRBM(max_updates=500)
+rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(train)
+print(rbm.n_components_, "units after", rbm.n_updates_, "updates")
+
+# %%
+# The race of the sizes:
+GrowthDisplay.from_estimator(rbm)
+plt.show()
+
+# %%
+# The training of the winner. Where a line goes back to the left, training returned to
+# the best model:
+ConvergenceDisplay.from_estimator(rbm)
+plt.show()
+
+# %%
+# Likelihood of new rows, and an estimate of its error
+# -----------------------------------------------------
+#
+# The partition function is estimated by annealing in both directions. If both agree,
+# the likelihood can be trusted.
+both = rbm.log_partition("both", random_state=0)
+print(f"test log-likelihood: {rbm.score(test):.2f} nats per image")
+print(f"log Z forward {both.forward.log_partition:.2f}")
+print(f"log Z reverse {both.reverse.log_partition:.2f}")
+
+# %%
+SamplesDisplay.from_estimator(rbm, n=36, random_state=0)
+plt.show()
