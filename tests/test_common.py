@@ -19,15 +19,9 @@ NOT_FOR_LAGS = {
 # Rows and their copies come in mini-batches of a random order: where copies stand
 # elsewhere, as in this check, the model is another draw. Where they stand behind the
 # row, it is the same (tests/rbm/test_counted_rows.py).
-NOT_FOR_BATCHES = {
-    "check_sample_weight_equivalence_on_dense_data": "the order of the batches",
-    "check_sample_weight_equivalence_on_sparse_data": "the order of the batches",
-}
 
 
 def expected_failures(estimator):
-    if isinstance(estimator, ContrastiveDivergenceRBM | FrankWolfeRBM):
-        return NOT_FOR_BATCHES
     lagged = isinstance(
         estimator, SparseBayesNARXRegressor | SparseBayesNARXRegressorCV
     )

@@ -84,7 +84,7 @@ def open_job(estimator, X, X_val, resumes, holds_out, sample_weight=None):
     data = {"X": rows.X, "X_val": X_given, "sample_weight": weights}
     checkpoint = open_checkpoint(estimator, data, seed)
     seed = checkpoint.seed
-    rows = counted_rows(rows, weights, seed)
+    rows = counted_rows(rows, weights, seed).in_canonical_order()
     train, validation = rows, given
     if given is None and holds_out:
         try:

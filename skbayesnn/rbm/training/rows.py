@@ -1,5 +1,6 @@
 """Training data of an RBM: stored as given, converted to 0 and 1 block by block."""
 
+import hashlib
 import math
 
 import numpy as np
@@ -72,6 +73,22 @@ class Rows:
     def repeated(self, times):
         """The rows, each so many times (n_rows,), without copies of them."""
         return self.subset(np.repeat(np.arange(len(self)), times))
+
+    def in_canonical_order(self):
+        """The rows in an order that their contents alone decide.
+
+        By a hash of each: a training on the rows in any other order, or on copies of
+        rows in place of weights, is then the same to the last bit; and the first rows
+        of a sorted data set stand for all.
+        """
+        dtype = np.uint8 if self.are_states else np.float32
+        hashes = [
+            hashlib.blake2b(row, digest_size=8).digest()
+            for start in range(0, len(self), BLOCK_ROWS)
+            for row in self.take(slice(start, start + BLOCK_ROWS), dtype)
+        ]
+        order = np.argsort(np.frombuffer(b"".join(hashes), np.uint64), kind="stable")
+        return self.subset(order)
 
     def without(self, states):
         """The rows that are none of the states (n_states, n_features)."""
