@@ -27,7 +27,8 @@ NOT_FOR_BATCHES = {
 
 def expected_failures(estimator):
     if isinstance(estimator, ContrastiveDivergenceRBM | FrankWolfeRBM):
-        return NOT_FOR_BATCHES
+        # above 0 are all values of these checks: rows that do not differ have no order
+        return NOT_FOR_BATCHES if estimator.binarize else {}
     lagged = isinstance(
         estimator, SparseBayesNARXRegressor | SparseBayesNARXRegressorCV
     )
