@@ -17,6 +17,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from skbayesnn import FrankWolfeRBM
+from skbayesnn.displays import figure_style
 
 # Of 5, 10, 20 and 40 the best log-loss on training images, for both patterns.
 N_NEIGHBORS = 20
@@ -64,7 +65,8 @@ def main():
     except ImportError:
         print("No figure without matplotlib: pip install skbayesnn[plot]")
         return
-    draw([("original", test), *columns]).savefig(arguments.output, dpi=90)
+    with figure_style():
+        draw([("original", test), *columns]).savefig(arguments.output, dpi=90)
     print(f"Saved the figure as {arguments.output}")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from skbayesnn import SparseBayesNARXRegressorCV
 from skbayesnn.datasets import fetch_cascaded_tanks
-from skbayesnn.displays import LagRelevanceDisplay, SimulationDisplay
+from skbayesnn.displays import LagRelevanceDisplay, SimulationDisplay, figure_style
 from skbayesnn.metrics import crps_gaussian, fit_index, simulation_rmse
 
 
@@ -58,7 +58,8 @@ def main():
         f"CRPS {crps_gaussian(test.target, mean, std, **beyond):.3f} V, "
         f"{inside.mean():.0%} of the measured values inside the 2-sigma band"
     )
-    draw(model, tanks).savefig(arguments.output, dpi=90)
+    with figure_style():
+        draw(model, tanks).savefig(arguments.output, dpi=90)
     print(f"Saved the figure as {arguments.output}")
 
 
@@ -66,7 +67,7 @@ def draw(model, tanks):
     """Draw the free run with its band and residuals, and the relevance of the lags."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 5.6))
+    figure = Figure(figsize=(12, 5.6), layout="none")
     left = {"left": 0.07, "right": 0.64, "top": 0.88, "bottom": 0.1, "hspace": 0.12}
     right = {"left": 0.72, "right": 0.98, "top": 0.92, "bottom": 0.1, "hspace": 0.5}
     test, n_init = tanks.tests.test, tanks.n_initialization
@@ -83,6 +84,8 @@ def draw(model, tanks):
         sampling_time=tanks.sampling_time / 60.0,
         time_unit="min",
         y_label="Level (V of the sensor)",
+        # the sensor ends there, of which the band knows nothing
+        y_range=(0.0, 10.0),
     )
     LagRelevanceDisplay.from_estimator(model, ax=lags)
     return figure

@@ -18,6 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from skbayesnn import FrankWolfeRBM
 from skbayesnn.datasets import fetch_mnist
+from skbayesnn.displays import figure_style
 
 FIGURE = "rbm_growth.png"
 N_MNIST = 20_000
@@ -66,7 +67,8 @@ def main():
     model = FrankWolfeRBM(unit_penalty=unit_penalty, warm_start=True, random_state=0)
     path = grow(model, images, [1, 2, 5, 10, 20, 35, 50, 75, 100], betas)
     drawn = model.sample(48, random_state=1)
-    draw(model, images, path, drawn).savefig(arguments.output, dpi=90)
+    with figure_style():
+        draw(model, images, path, drawn).savefig(arguments.output, dpi=90)
     print(f"Saved the figure as {arguments.output}")
 
 

@@ -22,6 +22,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
+from skbayesnn.displays import figure_style
 from skbayesnn.metrics import simulation_rmse
 
 FIGURE = "quickstart.png"
@@ -95,7 +96,8 @@ def identify_tanks():
     except ImportError:
         print("No figure without matplotlib: pip install skbayesnn[plot]")
         return
-    draw(model, tanks, one_step, free_run, free_run_std)
+    with figure_style():
+        draw(model, tanks, one_step, free_run, free_run_std)
     print(f"Saved the figure as {FIGURE}")
 
 
@@ -111,15 +113,10 @@ def draw(model, tanks, one_step, free_run, free_run_std):
     left, right = figure.subfigures(1, 2, width_ratios=(2.3, 1))
     levels, residuals = left.subplots(2, 1, sharex=True, height_ratios=(2, 1.1))
 
-    levels.fill_between(
-        minutes,
-        free_run - 2.0 * free_run_std,
-        free_run + 2.0 * free_run_std,
-        color="C1",
-        alpha=0.25,
-        linewidth=0,
-        label="free run, 2σ band",
-    )
+    # the sensor, of whose range the band knows nothing, ends at 0 and 10 V
+    low, high = np.clip(free_run + [[-2.0], [2.0]] * free_run_std, 0.0, 10.0)
+    band = {"color": "C1", "alpha": 0.25, "linewidth": 0}
+    levels.fill_between(minutes, low, high, **band, label="free run, 2σ band")
     levels.plot(minutes, test.target, color="black", linewidth=2.2, label="measured")
     levels.plot(
         minutes, one_step, color="C0", linewidth=1.0, label="one step ahead (on top)"
@@ -128,12 +125,10 @@ def draw(model, tanks, one_step, free_run, free_run_std):
     levels.axvline(minutes[n_init], color="0.5", linewidth=0.8, linestyle=":")
     levels.set_ylabel("Level (V)")
     levels.set_xlim(0.0, minutes[-1])
-    levels.set_title("Test record: the level of the lower tank", fontsize=11)
-    left.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False)
+    levels.set_title("Test record: the level of the lower tank")
+    left.legend(loc="outside lower center", ncols=4)
 
-    residuals.fill_between(
-        minutes, -2.0 * free_run_std, 2.0 * free_run_std, color="C1", alpha=0.25, lw=0
-    )
+    residuals.fill_between(minutes, low - free_run, high - free_run, **band)
     residuals.plot(minutes, test.target - free_run, color="C1", linewidth=1.0)
     residuals.plot(minutes, test.target - one_step, color="C0", linewidth=0.6)
     residuals.axvline(minutes[n_init], color="0.5", linewidth=0.8, linestyle=":")
@@ -152,11 +147,9 @@ def draw(model, tanks, one_step, free_run, free_run_std):
     style = {"cmap": "viridis_r", "aspect": "auto", "norm": scale}
     image = inputs.imshow(weights[0], **style)
     outputs.imshow(weights[1].T, **style)
-    inputs.set_yticks(
-        range(len(weights[0])), model.get_lagged_feature_names_out(["u"]), fontsize=9
-    )
-    inputs.set_title("Weights that survived", fontsize=11)
-    outputs.set_yticks([0], ["output"], fontsize=9)
+    inputs.set_yticks(range(len(weights[0])), model.get_lagged_feature_names_out(["u"]))
+    inputs.set_title("Weights that survived")
+    outputs.set_yticks([0], ["output"])
     outputs.set_xticks(range(weights[0].shape[1]))
     outputs.set_xlabel("Hidden unit")
     right.colorbar(

@@ -107,9 +107,10 @@ def test_a_search_by_halving(scoring):
         {"input_lags": [1, 2], "reg_lambda": [0.5, 5.0]},
         scoring=scoring,
         cv=TimeSeriesSplit(2),
-        min_resources=60,
-        max_resources=240,
-        random_state=0,
+        # its resource by default, rows, it would draw at random
+        resource="max_cycles",
+        min_resources=5,
+        max_resources=15,
     )
     search.fit(U, Y[:, 0])
     assert search.n_iterations_ == 2

@@ -33,6 +33,7 @@ from sklearn.neural_network import BernoulliRBM
 from threadpoolctl import threadpool_limits
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.displays import figure_style
 
 N_ROWS = 2000
 N_FEATURES = 784
@@ -297,23 +298,39 @@ def print_memory(samples):
 
 
 def save_figure(results, folder):
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    with figure_style():
+        draw(results).savefig(path / "rbm_scaling.png", dpi=90)
+
+
+def draw(results):
+    """A panel for each axis, two in a row, so that labels are legible."""
     from matplotlib.figure import Figure
 
     axes = [axis for axis in SIZES if axis in results]
-    figure = Figure(figsize=(5 * len(axes), 4.5), layout="constrained")
-    panels = np.ravel(figure.subplots(1, len(axes)))
-    for panel, axis in zip(panels, axes, strict=True):
+    n_rows = -(-len(axes) // 2)
+    figure = Figure(figsize=(9.0, 3.8 * n_rows))
+    panels = np.ravel(figure.subplots(n_rows, 2))
+    for panel in panels[len(axes) :]:
+        panel.remove()
+    others = ("children", "largest")
+    names = [n for axis in axes for n in results[axis] if n not in others]
+    colors = {name: f"C{k}" for k, name in enumerate(dict.fromkeys(names))}
+    for panel, axis in zip(panels, axes, strict=False):
         for name, values in results[axis].items():
-            if name not in ("children", "largest"):
+            if name not in others:
+                style = {"color": colors[name], "marker": "o", "markersize": 4}
                 label = f"{name}: {values['slope']:.2f}"
-                panel.loglog(values["sizes"], values["seconds"], "o-", label=label)
+                panel.loglog(values["sizes"], values["seconds"], **style, label=label)
+        # whole decades, whose ticks are powers of ten
+        low, high = np.log10(panel.get_ylim())
+        panel.set_ylim(10.0 ** np.floor(low), 10.0 ** np.ceil(high))
         panel.set(xlabel=f"number of {axis}", ylabel="time (s)")
-        # room for the legend above the curves
-        panel.margins(y=0.4)
-        panel.legend(loc="upper left", title="slope of the upper half", fontsize=8)
-    path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path / "rbm_scaling.png", dpi=150)
+        # above the panel, where it covers no curve
+        panel.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    figure.suptitle("Time of each part, with the slope of the upper half", fontsize=11)
+    return figure
 
 
 def parse():

@@ -31,6 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import fetch_cascaded_tanks
+from skbayesnn.displays import figure_style
 from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import crps_gaussian, interval_coverage, simulation_rmse
 
@@ -266,12 +267,12 @@ def draw(model, tanks):
     levels, residuals = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     band = {"color": "C0", "alpha": 0.25, "linewidth": 0}
     levels.fill_between(minutes, mean - half, mean + half, **band, label="95 % band")
-    levels.plot(minutes, measured, color="C3", linewidth=1.0, label="measured")
+    levels.plot(minutes, measured, color="black", linewidth=1.2, label="measured")
     levels.plot(minutes, mean, color="C0", linewidth=1.8, label="simulated")
     levels.set_ylabel("Level (V of the sensor)")
     rmse = simulation_rmse(measured, mean, n_initialization=n_init)
-    levels.set_title(f"Free run on the test record, RMSE {rmse:.3f} V", fontsize=11)
-    levels.legend(loc="lower right", ncols=3, fontsize=9)
+    levels.set_title(f"Free run on the test record, RMSE {rmse:.3f} V")
+    levels.legend(loc="lower right", ncols=3)
     residuals.fill_between(minutes, -half, half, **band)
     residuals.plot(minutes, measured - mean, color="C0", linewidth=1.0)
     residuals.set_ylabel("Measured −\nsimulated (V)")
@@ -298,7 +299,8 @@ def save_figure(results, tanks, folder):
     quietly(model.fit, tanks.data, tanks.target)
     path = Path(folder) / "free_run.png"
     path.parent.mkdir(parents=True, exist_ok=True)
-    draw(model, tanks).savefig(path, dpi=120)
+    with figure_style():
+        draw(model, tanks).savefig(path, dpi=120)
     print(f"\nSaved the figure as {path}: {part}, seed {seed}")
 
 

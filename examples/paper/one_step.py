@@ -40,6 +40,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import fetch_cascaded_tanks
+from skbayesnn.displays import figure_style
 from skbayesnn.metrics import simulation_rmse
 
 LAGS = 5
@@ -236,7 +237,7 @@ def draw(results, methods, seeds):
     """Draw errors and weights kept over the fraction of the record."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 4), layout="constrained")
+    figure = Figure(figsize=(12, 5), layout="constrained")
     panels = best_axes, mean_axes, kept_axes = figure.subplots(1, 3)
     for k, method in enumerate(methods):
         parts = [part_name(method, p) for p in PERCENTAGES]
@@ -264,8 +265,9 @@ def draw(results, methods, seeds):
         # 5 % of the record is 46 windows: errors range from 0.05 V to some volts
         axes.set_yscale("log")
         axes.set_xlabel("Fraction of the training record (%)")
-    best_axes.legend(fontsize=7)
-    kept_axes.legend(fontsize=7)
+    # below the panels, where they cover no curve
+    for axes in (best_axes, kept_axes):
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
     return figure
 
 
@@ -305,7 +307,8 @@ def main():
     if arguments.figures:
         folder = Path(arguments.figures)
         folder.mkdir(parents=True, exist_ok=True)
-        draw(results, methods, seeds).savefig(folder / "one_step.png", dpi=120)
+        with figure_style():
+            draw(results, methods, seeds).savefig(folder / "one_step.png", dpi=120)
         print(f"Saved the figure as {folder / 'one_step.png'}")
 
 

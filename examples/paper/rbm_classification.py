@@ -20,6 +20,8 @@ from resumable import Results, side_by_side
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from skbayesnn.displays import figure_style
+
 PIXELS = "pixels"
 # LogisticRegression's C
 STRENGTHS = (0.03, 0.1, 0.3, 1.0)
@@ -129,7 +131,7 @@ def draw(results, arguments):
         axes.axhline(pixels, color="0.6", linestyle=":", label="binary pixels")
         axes.set(title=models.TITLES[name], xlabel="Number of hidden units")
     panels[0].set_ylabel("Test error (%)")
-    panels[-1].legend(fontsize=8)
+    panels[-1].legend()
     return figure
 
 
@@ -150,9 +152,9 @@ def main():
     if arguments.figures:
         folder = Path(arguments.figures)
         folder.mkdir(parents=True, exist_ok=True)
-        draw(results, arguments).savefig(
-            folder / "paper_rbm_classification.png", dpi=120
-        )
+        with figure_style():
+            figure = draw(results, arguments)
+            figure.savefig(folder / "paper_rbm_classification.png", dpi=120)
 
 
 if __name__ == "__main__":

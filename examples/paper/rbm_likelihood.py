@@ -35,6 +35,8 @@ import numpy as np
 import rbm_models as models
 from resumable import Results, side_by_side
 
+from skbayesnn.displays import figure_style
+
 BETAS, N_CHAINS = "paper", 500
 # to tell the five runs apart
 QUICK = {"betas": 2000, "n_chains": 100, "random_state": 1}
@@ -205,11 +207,13 @@ def draw(results, arguments):
             axes.axvline(stopped, **style, label="FW, early stopping")
         for text, value in models.PUBLISHED[name].items():
             axes.axhline(value, color="0.6", linewidth=0.8)
-            axes.annotate(text, (arguments.sizes[0], value), fontsize=7, va="bottom")
+            # beside the panel, where no curve crosses it
+            place = {"xycoords": ("axes fraction", "data"), "va": "center"}
+            axes.annotate(f" {text}", (1.0, value), **place, fontsize=9)
         axes.set(title=models.TITLES[name], xlabel="Number of hidden units")
     panels[0].set_ylabel("Average test log-likelihood (nats)")
     panels[-1].plot([], [], "kx", label="reverse estimate")
-    panels[-1].legend(fontsize=8, loc="lower right")
+    panels[-1].legend(loc="lower right")
     return figure
 
 
@@ -239,7 +243,10 @@ def main():
     if arguments.figures:
         folder = Path(arguments.figures)
         folder.mkdir(parents=True, exist_ok=True)
-        draw(results, arguments).savefig(folder / "paper_rbm_likelihood.png", dpi=120)
+        with figure_style():
+            draw(results, arguments).savefig(
+                folder / "paper_rbm_likelihood.png", dpi=120
+            )
 
 
 if __name__ == "__main__":

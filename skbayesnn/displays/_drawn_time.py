@@ -19,15 +19,14 @@ class DrawnTime(NamedTuple):
     text: str
     are_dates: bool = False
 
-    def label(self, axes):
-        """Give the axes their label, limits and ticks."""
+    def prepare(self, axes):
+        """Give the axes their limits and ticks."""
         if self.are_dates:
             from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
             locator = AutoDateLocator()
             axes.xaxis.set_major_locator(locator)
             axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-        axes.set_xlabel(self.text)
         axes.set_xlim(self.values[0], self.values[-1] if len(self.values) > 1 else None)
 
 

@@ -353,7 +353,10 @@ class SimulationDisplay:
             self._draw_output(row, scale.values, k, y_range)
             row[0].set_ylabel(labels[k])
             row[1].set_ylabel("measured −\npredicted", fontsize=SMALL)
-        scale.label(self.axes_[-1, 0])
+        for panel in self.axes_[:, 0]:
+            # panels that were given share no axis
+            scale.prepare(panel)
+        self.axes_[-1, 0].set_xlabel(scale.text)
         tidy(self.axes_)
         return self
 

@@ -202,6 +202,7 @@ def test_history(fits, case):
 
 
 @pytest.mark.parametrize("case", records())
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MissingInputWarning")
 def test_predictions_of_the_training_record(fits, case):
     model, u, y, sessions = fits(case)
     U = np.empty((len(y), 0)) if u is None else u
@@ -379,6 +380,7 @@ def test_short_start_of_two_outputs_and_of_an_autoregression(fits):
     assert np.isfinite(free).all()
 
 
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MissingInputWarning")
 def test_short_start_with_a_missing_input():
     """As behind any missing input, nothing can be said from there on."""
     u, y, _ = output_error(150)
