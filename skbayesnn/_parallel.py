@@ -12,7 +12,7 @@ _LOCAL = {parallel.BACKENDS[name] for name in _NAMES if name in parallel.BACKEND
 
 
 def in_order(calls, n_jobs=None, prefer=None):
-    """The results of ``joblib.delayed`` calls, in their order.
+    """An iterator of the results of ``joblib.delayed`` calls, in their order.
 
     They come one by one as soon as they are there, so that what is finished is not
     lost when a later one is interrupted. Backends without generators, such as
@@ -24,7 +24,7 @@ def in_order(calls, n_jobs=None, prefer=None):
     except ValueError:
         # the same again, should the backend not be the reason
         side_by_side = Parallel(**options)
-    return side_by_side(calls)
+    return iter(side_by_side(calls))
 
 
 def at_hand(*shared):

@@ -33,6 +33,7 @@ def called_by_scorer():
     It knows nothing but X. Meta-estimators may stand between.
     """
     frame = sys._getframe(1)
+    # bound: the depth of the stack
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
         if frame.f_globals.get("__name__") == "sklearn.metrics._scorer":
             return True

@@ -80,7 +80,8 @@ def search():
 
 
 def restarts():
-    return SparseBayesMLPRegressor(2, n_restarts=4, tol=10.0, random_state=0).fit(X, Y)
+    model = SparseBayesMLPRegressor(2, n_restarts=8, tol=10.0, random_state=0)
+    return model.fit(X, Y)
 
 
 def ensemble():
@@ -160,11 +161,11 @@ def test_data_are_sent_once_rather_than_with_each_call(case, n_sent, dask, monke
 
     monkeypatch.setattr(Shared, "__reduce_ex__", count)
     case()
-    assert len(finished(dask, "batch") - calls) >= 4
+    assert len(finished(dask, "batch") - calls) >= 8
     # of equal values there is one; data, and samples of them for two kinds of fits
     assert len(finished(dask, "Shared") - data) <= n_sent
-    # once for its name, and to each worker
-    assert max(pickled.count(one) for one in pickled) <= 3
+    # at most twice for its name, and to each of two workers
+    assert max(pickled.count(one) for one in pickled) <= 4
 
 
 def test_a_killed_worker_costs_its_call_alone(dask, tmp_path):

@@ -28,7 +28,9 @@ MODELS = [
 def test_results_come_in_order(backend):
     with joblib.parallel_config(backend):
         calls = (delayed(abs)(-number) for number in range(5))
-        assert list(in_order(calls, 1)) == [0, 1, 2, 3, 4]
+        results = in_order(calls, 1)
+        assert next(results) == 0
+        assert list(results) == [1, 2, 3, 4]
 
 
 def test_results_come_one_by_one_where_the_backend_can():

@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from time_limits import TookTooLong, time_limit
 
+from skbayesnn import FrankWolfeRBM
 from skbayesnn.exceptions import DivergenceWarning
 
 KINDS = list(of_models.TINY)
@@ -57,7 +58,9 @@ class Case(NamedTuple):
 def cases(draw, kind):
     static, rbm = kind == "mlp", kind in ("cd", "fw")
     parameters = draw(of_models.parameters(kind))
-    n_rows = draw(st.sampled_from(data.SIZES))
+    # a search needs stretches for its folds
+    sizes = data.LONGER if kind == "search" else data.SIZES
+    n_rows = draw(st.sampled_from(sizes))
     n_inputs = draw(st.sampled_from([1, 2, 3, 5] if static or rbm else [1, 2, 2, 3, 0]))
     # either the parameters are odd, or one of the tables
     odd = draw(st.sampled_from(["X", "y", "parameters", "parameters", "parameters"]))
@@ -86,7 +89,12 @@ def make(case):
     """The estimator and the data."""
     estimator, _, tiny = of_models.TINY[case.kind]
     made = {k: of_models.made(k, v) for k, v in case.parameters.items()}
-    if made.get("n_components") == "auto" and made.get("fine_tune") is None:
+    n_components = made.get("n_components")
+    if (
+        estimator is FrankWolfeRBM
+        and n_components == "auto"
+        and made.get("fine_tune") is None
+    ):
         # by itself it trains by up to 30,000 updates
         made["fine_tune"] = of_models.made("fine_tune", "rounds")
     X, y = sound_values(case)

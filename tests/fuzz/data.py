@@ -20,6 +20,7 @@ CONTAINERS = ["array"] * 6 + [
     *["matrix of 3-D", "one row less", "flat"],
 ]
 FAULTS = [*USUAL, "nan", "inf", "None", "text", "constant", "all nan", "equal columns"]
+LONGER = [60] * 6 + [40, 40, 20, 5, 1]
 SIZES = [40] * 4 + [20, 20, 8, 5, 3, 2, 1, 0]
 
 

@@ -98,6 +98,7 @@ SEARCH = {
         "all",
         ("a",),
     ],
+    "checkpoint": [None, 3, "nowhere/at/all"],
     "cv": [2, 3, 5, 0, 1, -1, HUGE, 2.0, None, "all"],
     "max_time": [None, 1e-6, 100.0, 0.0, -1.0, np.nan, np.inf, "long"],
 }

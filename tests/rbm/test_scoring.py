@@ -266,7 +266,7 @@ def test_temperatures(fitted):
         (dict(betas=[]), "betas must be"),
         (dict(n_chains=1), "n_chains must be.*at least 2; got 1"),
         (dict(n_chains=10.0), "n_chains must be an integer.*10.0"),
-        (dict(random_state="seed"), "'seed' cannot be used to seed"),
+        (dict(random_state="seed"), "random_state must be .*got 'seed'"),
         (
             dict(X=digits(5)),
             "X is where a reverse run starts, and method='ais'.*'both'",
