@@ -101,6 +101,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = project
 html_static_path = ["_static"]
 html_css_files = ["skbayesnn.css"]
+html_search_scorer = str(HERE / "search_scorer.js")
 html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_copy_source = False

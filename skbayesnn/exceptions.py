@@ -128,4 +128,12 @@ class ScoringWarning(UserWarning):
     See Also
     --------
     SparseBayesNARXRegressor.score : Says what it measures, and what others do.
+
+    Examples
+    --------
+    An error instead of a warning:
+
+    >>> import warnings
+    >>> from skbayesnn.exceptions import ScoringWarning
+    >>> warnings.simplefilter("error", ScoringWarning)
     """

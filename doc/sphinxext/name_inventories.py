@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 
 SKLEARN_OBJECTS = [
+    "sklearn.frozen.FrozenEstimator",
     "sklearn.impute.KNNImputer",
     "sklearn.linear_model.LogisticRegression",
     "sklearn.model_selection.GridSearchCV",

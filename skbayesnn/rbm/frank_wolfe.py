@@ -89,11 +89,12 @@ class FrankWolfeRBM(BaseRBM):
     ----------------
     objective : {"likelihood", "linearized"}, default="likelihood"
         What a new unit maximises: the exact gain in mean log-likelihood,
-        :math:`E_{data}[\log(1 + e^{w^T v})] - \log E_{model}[1 + e^{w^T v}]`; or its
-        linearisation (9), which overestimates it. With "likelihood", the unit is
-        checked on held-out chains and rows: of the iterates 1, 2, 3, 5, 10 and the
-        last of its search, the one that gains most there is taken. It enters scaled by
-        the fraction (1, 1/2, ..., 1/16) that gains most there, or not at all.
+        :math:`E_{data}[\log(1 + e^x)] - \log E_{model}[1 + e^x]` with
+        :math:`x = w^T v`; or its linearisation (9), which overestimates it. With
+        "likelihood", the unit is checked on held-out chains and rows: of the iterates
+        1, 2, 3, 5, 10 and the last of its search, the one that gains most there is
+        taken. It enters scaled by the fraction (1, 1/2, ..., 1/16) that gains most
+        there, or not at all.
     radius : float or None, default=None
         Radius of the ball that is searched, in addition to the penalty. None means the
         whole space.

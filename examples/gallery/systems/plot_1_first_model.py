@@ -10,7 +10,6 @@ one record and tested on another: one for prediction one step ahead, one for sim
 # %%
 # The record comes with the package as a simulation. ``data`` has one column for each
 # input, and ``target`` is the level in volts of its sensor.
-# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 
 from skbayesnn import SparseBayesNARXRegressor
@@ -18,6 +17,7 @@ from skbayesnn.datasets import make_cascaded_tanks
 from skbayesnn.displays import SimulationDisplay, SparsityDisplay
 from skbayesnn.metrics import simulation_rmse
 
+# sphinx_gallery_thumbnail_number = 2
 tanks = make_cascaded_tanks(random_state=0)
 test = tanks.tests.test
 print(tanks.data.shape, tanks.target.shape)
