@@ -11,7 +11,7 @@ from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
 from .._random import draw_seed
-from .._saved_state import SavedStateMixin
+from .._saved_state import SavedStateMixin, public, saved_as
 from .._sklearn import fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from ..exceptions import DivergenceWarning
@@ -33,6 +33,7 @@ from .records.layout import Record
 from .regressor_texts import TEXTS
 
 
+@saved_as("StateSpaceEnsemble")
 class StateSpaceEnsemble(NamedTuple):
     """A fitted state-space model: its networks, the best first.
 
@@ -44,6 +45,7 @@ class StateSpaceEnsemble(NamedTuple):
     single_output: bool
 
 
+@public
 @shared_parameters(TEXTS)
 class SparseBayesStateSpaceRegressor(
     SavedStateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator

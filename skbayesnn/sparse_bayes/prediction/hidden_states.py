@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._saved_state import saved_as
 from ..fitted import FittedNetwork
 from ..kernels.state_recursion import run_state_sensitivities, run_states
 from ..records.state_runs import lay_out_for_prediction, select_features
@@ -28,6 +29,7 @@ MAX_ITER = 20
 RIDGE = 1e-3
 
 
+@saved_as("StateSpaceNetwork")
 class StateSpaceNetwork(NamedTuple):
     """A fitted network, and the states that it had in its training record.
 
