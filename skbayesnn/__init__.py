@@ -8,6 +8,7 @@ from .sparse_bayes.mlp import SparseBayesMLPRegressor
 from .sparse_bayes.narx import SparseBayesNARXRegressor
 from .sparse_bayes.narx_cv import SparseBayesNARXRegressorCV
 from .sparse_bayes.prediction.streaming import SimulationState, StreamingPredictor
+from .sparse_bayes.state_space_network import SparseBayesStateSpaceRegressor
 
 __version__ = "0.1.0"
 
@@ -19,6 +20,7 @@ __all__ = [
     "SparseBayesMLPRegressor",
     "SparseBayesNARXRegressor",
     "SparseBayesNARXRegressorCV",
+    "SparseBayesStateSpaceRegressor",
     "StateSpaceModel",
     "StreamingPredictor",
     "__version__",

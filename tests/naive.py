@@ -373,6 +373,33 @@ def path_recursion(layers, activation, run, initial, unknown):
     return S
 
 
+def state_space_run(layers, activation, U, initial, n_outputs):
+    """Outputs (n_rows, n_outputs) of a network (x, u) -> (next x, y) from a state."""
+    outputs, x = [], initial
+    for u in U:
+        out = forward(layers, activation, np.concatenate([x, u])[None])[0]
+        x = out[: len(x)]
+        outputs.append(out[len(x) :])
+    return np.array(outputs).reshape(len(U), n_outputs)
+
+
+def state_space_derivatives(theta, sizes, activation, U, initial, step=1e-30):
+    """Derivatives (n_rows * n_outputs, n_parameters + n_states) by complex steps.
+
+    The last columns are those by the state at the start.
+    """
+    n_outputs = sizes[-1] - len(initial)
+    point = np.concatenate([theta, initial]).astype(complex)
+    columns = []
+    for k in range(len(point)):
+        moved = point.copy()
+        moved[k] += 1j * step
+        layers = unflatten(moved[: len(theta)], sizes)
+        run = state_space_run(layers, activation, U, moved[len(theta) :], n_outputs)
+        columns.append(np.imag(run).ravel() / step)
+    return np.array(columns).T
+
+
 def stretches(U, Y, regressors, sessions):
     """Gap-free stretches as (start, stop), and which rows follow a complete window."""
     max_lag = max(lag for _, lag in regressors)

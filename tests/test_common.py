@@ -9,23 +9,23 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
     SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
 )
 
-# What a lagged model predicts for a row depends on the rows before it, by its nature.
-NOT_FOR_LAGS = {
+# What a dynamic model predicts for a row depends on the rows before it, by its nature.
+NOT_FOR_RECORDS = {
     "check_methods_sample_order_invariance": "a prediction depends on earlier rows",
     "check_methods_subset_invariance": "a prediction depends on earlier rows",
 }
-# Rows and their copies come in mini-batches of a random order: where copies stand
-# elsewhere, as in this check, the model is another draw. Where they stand behind the
-# row, it is the same (tests/rbm/test_counted_rows.py).
+DYNAMIC = (
+    SparseBayesNARXRegressor,
+    SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
+)
 
 
 def expected_failures(estimator):
-    lagged = isinstance(
-        estimator, SparseBayesNARXRegressor | SparseBayesNARXRegressorCV
-    )
-    return NOT_FOR_LAGS if lagged else {}
+    return NOT_FOR_RECORDS if isinstance(estimator, DYNAMIC) else {}
 
 
 ESTIMATORS = [
@@ -48,6 +48,9 @@ ESTIMATORS = [
     SparseBayesMLPRegressor(noise="student_t", max_cycles=20),
     SparseBayesNARXRegressorCV(
         (1, 2), (0.0, 1.0), cv=2, n_estimators=2, hidden_layer_sizes=2, max_cycles=3
+    ),
+    SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=1, reg_lambda=0.0, n_estimators=2, max_cycles=2
     ),
     ContrastiveDivergenceRBM(8, max_updates=200, random_state=0),
     ContrastiveDivergenceRBM(

@@ -32,12 +32,13 @@ from skbayesnn import (
     FrankWolfeRBM,
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
+    SparseBayesStateSpaceRegressor,
 )
 from skbayesnn.rbm.kernels import bits, signals, softplus, units as rbm
 from skbayesnn.rbm.kernels import products as states, uniforms as random
 from skbayesnn.sparse_bayes.kernels import activations, layers as mlp, one_row as row
 from skbayesnn.sparse_bayes.kernels import packed as stream, recursion
-from skbayesnn.sparse_bayes.kernels import sampled_runs as draws
+from skbayesnn.sparse_bayes.kernels import sampled_runs as draws, state_recursion
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -68,6 +69,14 @@ def dynamic(X=X, y=y, horizon=None, **options):
         model.sample_y(X, y, horizon=horizon, n_samples=3)
         model.predict(X, y, horizon=horizon)
         model.predict(X, y, horizon=horizon, return_std=True)
+
+
+def hidden_states(X=X, y=y, **options):
+    options = {"n_restarts": 2, "max_cycles": 2, **options}
+    model = SparseBayesStateSpaceRegressor(2, **{**kwargs, **options}).fit(X, y)
+    model.predict(X)
+    model.predict(X, y_init=y[:4], return_std=True)
+    model.score(X, y)
 
 
 def simulation(X=X, y=y, **options):
@@ -111,7 +120,7 @@ def read_only(array):
 
 def dispatchers():
     modules = (activations, bits, draws, mlp, random, rbm, recursion, row, states)
-    modules += (signals, softplus, stream)
+    modules += (signals, softplus, state_recursion, stream)
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in modules
@@ -239,6 +248,25 @@ for convert in [
 simulation(np.repeat(X, 2, axis=0)[::2], np.repeat(y, 2)[::2])
 """
 
+HIDDEN_STATES = """
+hidden_states()
+hidden_states(X[:40, :2], y[:40])
+hidden_states(y=Y)
+for hidden in [(), (30,), (3, 2)]:
+    hidden_states(hidden_layer_sizes=hidden)
+for options in [dict(kappa_weight=0.3), dict(noise="student_t"), dict(n_estimators=2)]:
+    hidden_states(**options)
+for convert in [
+    read_only,
+    np.asfortranarray,
+    lambda array: array.astype(np.float32),
+    lambda array: array.tolist(),
+    pd.DataFrame,
+]:
+    hidden_states(convert(X), convert(Y))
+hidden_states(np.repeat(X, 2, axis=0)[::2], np.repeat(y, 2)[::2])
+"""
+
 BINARY = """
 for fit in [contrastive, frank_wolfe]:
     fit()
@@ -314,6 +342,7 @@ CALLED = {
         "recursion._path_gradient",
         "recursion._fed_back_noise",
     },
+    "hidden_states": {"state_recursion._run_rows"},
     "binary": {
         "bits.forward",
         "bits.backward",
@@ -347,6 +376,7 @@ def test_one_signature_per_kernel(kind):
         "static": STATIC,
         "dynamic": DYNAMIC,
         "simulation": SIMULATION,
+        "hidden_states": HIDDEN_STATES,
         "binary": BINARY,
     }
     counts = run(code[kind])

@@ -9,6 +9,7 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
     SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
 )
 from skbayesnn._parallel import in_order
 
@@ -20,6 +21,9 @@ MODELS = [
     SparseBayesMLPRegressor(2, n_restarts=2, tol=10.0, random_state=0),
     SparseBayesNARXRegressor(
         1, 1, hidden_layer_sizes=2, n_estimators=2, tol=10.0, random_state=0
+    ),
+    SparseBayesStateSpaceRegressor(
+        1, hidden_layer_sizes=2, n_restarts=2, tol=10.0, random_state=0
     ),
 ]
 

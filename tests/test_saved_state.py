@@ -16,6 +16,7 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
     SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
 )
 from skbayesnn.exceptions import InconsistentVersionWarning
 
@@ -27,6 +28,7 @@ ESTIMATORS = [
     SparseBayesMLPRegressor(),
     SparseBayesNARXRegressor(),
     SparseBayesNARXRegressorCV(),
+    SparseBayesStateSpaceRegressor(),
 ]
 
 

@@ -14,6 +14,7 @@ from skbayesnn import FrankWolfeRBM as FW
 from skbayesnn import SparseBayesMLPRegressor as MLP
 from skbayesnn import SparseBayesNARXRegressor as NARX
 from skbayesnn import SparseBayesNARXRegressorCV as NARXCV
+from skbayesnn import SparseBayesStateSpaceRegressor as StateSpace
 from skbayesnn import _saved_state
 from skbayesnn.rbm import scoring
 
@@ -25,6 +26,7 @@ TRUSTED = {
     "fw tuned": {"skbayesnn.FrankWolfeRBM", "skbayesnn.ContrastiveDivergenceRBM"},
     "mlp": {"skbayesnn.SparseBayesMLPRegressor"},
     "narx": {"skbayesnn.SparseBayesNARXRegressor"},
+    "states": {"skbayesnn.SparseBayesStateSpaceRegressor"},
     "narx cv": {CV, "skbayesnn.SparseBayesNARXRegressor"},
 }
 RNG = np.random.default_rng(0)
@@ -45,6 +47,7 @@ MODELS = [
     ("mlp", MLP(2, max_cycles=3, noise="student_t", curvature="diag"), U),
     ("narx", NARX(2, 2, n_estimators=2, **TINY), U),
     ("narx", NARX(1, 1, focus="simulation", output="difference", **TINY), U),
+    ("states", StateSpace(1, n_estimators=2, **TINY), U),
     ("narx cv", NARXCV((1,), (3.0,), cv=2, n_estimators=1, max_cycles=2), U),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -65,6 +68,9 @@ def test_trusted_types_are_the_estimators(kind, model, X):
     same(again, model)
     results = "transform", "score_samples"
     for method in results if rbm else ("predict", "sample_y"):
+        if kind == "states" and method == "sample_y":
+            # there is none
+            continue
         assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
     if model.get_params().get("warm_start"):
         data = (X,) if rbm else (X, Y)
@@ -129,6 +135,8 @@ def test_names_of_kinds_stay():
         "Start",
         "State of contrastive divergence",
         "State of growth",
+        "StateSpaceEnsemble",
+        "StateSpaceNetwork",
         "StudentT",
     ]
 

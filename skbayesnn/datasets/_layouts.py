@@ -18,6 +18,7 @@ def build_bunch(
     target_name,
     sampling_time,
     descr,
+    n_initialization=N_INITIALIZATION,
     as_frame=False,
 ):
     """Arrange the records of one input and one output.
@@ -39,6 +40,9 @@ def build_bunch(
     descr : str
         File name of the description, in the folder ``descr``.
 
+    n_initialization : int, default=50
+        Samples at the start of a record that errors leave out.
+
     as_frame : bool, default=False
         Whether to return the records as pandas objects.
 
@@ -55,7 +59,7 @@ def build_bunch(
         feature_names=[feature_name],
         target_names=[target_name],
         sampling_time=sampling_time,
-        n_initialization=N_INITIALIZATION,
+        n_initialization=n_initialization,
         DESCR=_load_descr(descr),
     )
 

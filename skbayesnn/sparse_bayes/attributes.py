@@ -24,10 +24,11 @@ def copy_input_attributes(source, target):
             setattr(target, name, getattr(source, name))
 
 
-def network_attributes(learned, X, sample_weight=None):
+def network_attributes(learned, X=None, sample_weight=None):
     """Attributes that describe one learned network.
 
-    ``X`` (n, n_inputs) holds the inputs of its training data, in the user's units;
+    ``X`` (n, n_inputs) holds the inputs of its training data, in the user's units,
+    without which their relevance is left out;
     ``sample_weight`` (n,) how many times each row counts, None for once.
     """
     fitted, history = learned.fitted, learned.history
@@ -37,13 +38,16 @@ def network_attributes(learned, X, sample_weight=None):
     of_noise = {}
     if np.isfinite(fitted.degrees_of_freedom):
         of_noise = {"degrees_of_freedom_": fitted.degrees_of_freedom}
+    of_inputs = {}
+    if X is not None:
+        of_inputs = {"feature_relevance_": sensitivity(fitted, X, sample_weight)}
     return {
         **_layer_attributes(fitted.network, learned.start.prior),
         "noise_variance_": float(noise_variance[0]) if single else noise_variance,
         **of_noise,
         "posterior_covariance_": fitted.covariance,
         "log_marginal_likelihood_": learned.log_marginal_likelihood,
-        "feature_relevance_": sensitivity(fitted, X, sample_weight),
+        **of_inputs,
         "history_": history,
         "n_cycles_": len(history["n_iter"]),
         "n_iter_": max(1, int(history["n_iter"].sum())),

@@ -18,6 +18,8 @@ from .records.lags import MAX_LAG
 SMALLEST, LARGEST = 1e-100, 1e100
 # Restarts and networks: each is a whole fit, listed before the first begins.
 MAX_FITS = 100_000
+# Their sensitivities are carried through every row.
+MAX_STATES = 1000
 
 MODEL_CONSTRAINTS = {
     "hidden_layer_sizes": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -74,6 +76,31 @@ LAGGED_CONSTRAINTS = {
         Interval(Real, 0, LARGEST, closed="both"),
         "array-like",
     ],
+}
+
+STATE_SPACE_CONSTRAINTS = {
+    "n_states": [Interval(Integral, 1, MAX_STATES, closed="both")],
+    "linear_lags": [Interval(Integral, 1, MAX_LAG, closed="both")],
+    **{
+        name: MODEL_CONSTRAINTS[name]
+        for name in (
+            "hidden_layer_sizes",
+            "reg_lambda",
+            "n_restarts",
+            "random_state",
+            "activation",
+            "groups",
+            "kappa_variance",
+            "kappa_weight",
+            "noise",
+            "noise_variance",
+            "max_cycles",
+            "tol",
+            "n_jobs",
+            "verbose",
+        )
+    },
+    "n_estimators": LAGGED_CONSTRAINTS["n_estimators"],
 }
 
 # Parameters of the search that every one of its fits takes over as they are.

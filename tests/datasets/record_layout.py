@@ -15,7 +15,7 @@ KEYS = {
 }
 
 
-def assert_is_dataset(dataset, n_samples, n_test_samples):
+def assert_is_dataset(dataset, n_samples, n_test_samples, n_initialization=50):
     """Check the layout that all the data sets share, for arrays."""
     assert set(dataset) == KEYS
     assert {name: len(test.target) for name, test in dataset.tests.items()} == (
@@ -34,7 +34,7 @@ def assert_is_dataset(dataset, n_samples, n_test_samples):
             assert array.flags.writeable
             assert np.isfinite(array).all()
     assert len(dataset.feature_names) == len(dataset.target_names) == 1
-    assert dataset.n_initialization == 50
+    assert dataset.n_initialization == n_initialization
     assert "**Data Set Characteristics:**" in dataset.DESCR
 
 

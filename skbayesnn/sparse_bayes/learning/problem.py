@@ -78,6 +78,8 @@ class Problem(NamedTuple):
     constant_inputs : (n_inputs,) bool
     ranking : data whose squared errors rank the restarts; None for the objective
     one_step : data whose errors one step ahead a model of free runs reports, or None
+    starts : draws networks to begin with, as `state_space_problem.StateSpaceStarts`
+        does; None for perceptrons with random weights
     """
 
     data: OneStepData
@@ -95,6 +97,7 @@ class Problem(NamedTuple):
     verbose: int
     ranking: FitData | None = None
     one_step: OneStepData | None = None
+    starts: object = None
 
 
 def make_scaling(X, Y, normalize, sample_weight=None):
@@ -156,38 +159,41 @@ def pose(options, X, Y, start=None, sample_weight=None):
             _warn_of_scales(X, Y, sample_weight)
     likelihood, weights = options.likelihood.scaled(scaling.y_scale)
     data = scaled_data(X, Y, scaling, weights, sample_weight)
-    solver = SOLVERS[options.solver]
-    settings = Settings(
-        likelihood=likelihood,
-        reg_lambda=options.reg_lambda,
-        reweight=options.reweight,
-        kappa_variance=options.kappa_variance,
-        kappa_weight=options.kappa_weight,
-        curvature=_choose_curvature(
-            options, count_parameters(sizes, options.skip), Y.size
-        ),
-        solver=options.solver,
-        max_iter=solver.max_iter if options.max_iter == "auto" else options.max_iter,
-        tol=options.tol,
-    )
-    constant_output = bool(_is_constant(Y).all())
+    constant_output = bool(is_constant(Y).all())
     if constant_output:
         message = "y is constant: the fitted model predicts this constant."
         warn_caller(message, UserWarning)
     return Problem(
         data=data,
         stages=(Stage(data, 1.0),),
-        settings=settings,
+        settings=settings_of(options, likelihood, sizes, Y.size),
         scaling=scaling,
         start=start,
         groups=options.groups,
         sizes=sizes,
         skip=options.skip,
         activation=options.activation,
-        constant_inputs=_is_constant(X),
+        constant_inputs=is_constant(X),
         constant_output=constant_output,
         max_cycles=options.max_cycles,
         verbose=options.verbose,
+    )
+
+
+def settings_of(options, likelihood, sizes, n_observations):
+    """`Settings` of a fit of a network with these layers, from checked `Options`."""
+    solver = SOLVERS[options.solver]
+    n_parameters = count_parameters(sizes, options.skip)
+    return Settings(
+        likelihood=likelihood,
+        reg_lambda=options.reg_lambda,
+        reweight=options.reweight,
+        kappa_variance=options.kappa_variance,
+        kappa_weight=options.kappa_weight,
+        curvature=_choose_curvature(options, n_parameters, n_observations),
+        solver=options.solver,
+        max_iter=solver.max_iter if options.max_iter == "auto" else options.max_iter,
+        tol=options.tol,
     )
 
 
@@ -226,11 +232,12 @@ def _spread(array, sample_weight=None):
         scale = np.sqrt(
             _mean((array - _mean(array, sample_weight)) ** 2, sample_weight)
         )
-    scale[_is_constant(array)] = 1.0
+    scale[is_constant(array)] = 1.0
     return scale
 
 
-def _is_constant(array):
+def is_constant(array):
+    """Columns that hold one value."""
     return np.ptp(array, axis=0) == 0.0
 
 

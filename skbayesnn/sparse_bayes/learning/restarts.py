@@ -144,7 +144,7 @@ def run_start(problem, seed):
     Ctrl-C after the first finished cycle ends it, and is noted.
     """
     rng = np.random.default_rng(seed)
-    start = _start(problem, rng)
+    start = _start(problem, rng, seed.spawn_key[-1])
     history, state = [], None
     diverged = interrupted = False
     with one_blas_thread():
@@ -199,8 +199,10 @@ def _to_continue(state):
     return state.network, state.prior, state.noise, state.likelihood
 
 
-def _start(problem, rng):
+def _start(problem, rng, number):
     """Network, prior, noise and likelihood; None where they begin by default."""
+    if problem.starts is not None:
+        return *problem.starts.draw(rng, number), None, None
     start = problem.start
     if start:
         likelihood = problem.settings.likelihood

@@ -1,0 +1,158 @@
+r"""Compiled runs of a state-space network through records, and exact sensitivities.
+
+The network maps the state and the inputs of a row to the state of the next row and the
+outputs of this one,
+
+.. math:: (x_{t+1}, y_t) = f(x_t, u_t).
+
+All records of a run stand one after the other, in the scaled units of the network;
+``begin`` marks the first row of each, whose state is given. The exact derivatives of
+the state by the parameters obey
+
+.. math:: S_{t+1} = \partial f_x / \partial \theta + (\partial f_x / \partial x) S_t,
+
+and those of the outputs follow from them by the same product.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._numba import kernel
+from .layers import NO_PLACES, parameter_places
+from .one_row import backward_row, forward_row, row_memory
+
+_NO_DERIVATIVES = np.zeros((0, 0))
+
+
+class StateRun(NamedTuple):
+    """Records that a state-space network runs through.
+
+    X : (n_rows, n_features) what the network reads besides states; the columns of the
+        states are not read
+    state : (n_features,) int64, number of the state that a feature is, -1 for others
+    begin : (n_rows,) bool, the first rows of records
+    initial : (n_rows, n_states), states of these rows; not read elsewhere
+    limits : magnitudes of states and outputs from which on a run has diverged
+    """
+
+    X: np.ndarray
+    state: np.ndarray
+    begin: np.ndarray
+    initial: np.ndarray
+    limits: tuple
+
+
+class _Memory(NamedTuple):
+    """Derivatives (n_states, n_columns) of the state of a row, and of the next one."""
+
+    of_state: np.ndarray
+    of_next: np.ndarray
+
+
+def run_states(layers, run, n_outputs):
+    """States (n_rows, n_states) and outputs (n_rows, n_outputs) of a run.
+
+    They are NaN from the row on in which a record diverges.
+    """
+    return _derive(layers, run, n_outputs, NO_PLACES, _NO_DERIVATIVES, False)
+
+
+def run_state_sensitivities(layers, run, n_outputs, kept, by_initial=False):
+    """States and outputs of a run, and the derivatives of the outputs.
+
+    Parameters
+    ----------
+    kept : (n_kept,) int64
+        Parameters, in the order of the first columns of the derivatives.
+    by_initial : bool
+        Whether derivatives by the state at the start of each row's record follow,
+        ``n_states`` columns.
+
+    Returns
+    -------
+    states : (n_rows, n_states)
+    outputs : (n_rows, n_outputs)
+    S : (n_rows * n_outputs, n_columns), zero where a run has diverged
+    """
+    n_columns = len(kept) + by_initial * run.initial.shape[1]
+    S = np.zeros((len(run.X) * n_outputs, n_columns))
+    places = parameter_places(layers, kept)
+    return *_derive(layers, run, n_outputs, places, S, True), S
+
+
+def _derive(layers, run, n_outputs, places, S, with_derivatives):
+    n_states = run.initial.shape[1]
+    states = np.full((len(run.X), n_states), np.nan)
+    outputs = np.full((len(run.X), n_outputs), np.nan)
+    memory = _Memory(*(np.zeros((n_states, S.shape[1])) for _ in range(2)))
+    scratch = row_memory(layers)
+    # literals would compile the kernel once more
+    _run_rows(
+        layers, run, states, outputs, places, S, memory, scratch, bool(with_derivatives)
+    )
+    return states, outputs
+
+
+@kernel(inline="always")
+def _start(run, row, n_weights, states, of_state):
+    """The given state of a row, and its derivatives by itself."""
+    for k in range(states.shape[1]):
+        states[row, k] = run.initial[row, k]
+    of_state[:] = 0.0
+    for k in range(of_state.shape[1] - n_weights):
+        of_state[k, n_weights + k] = 1.0
+
+
+@kernel(inline="always")
+def _within(limits, a, first, n_states):
+    """Whether all that a row says is in the plausible range; a NaN is not."""
+    inside = True
+    for o in range(first, len(a)):
+        limit = limits[0] if o < first + n_states else limits[1]
+        inside &= abs(a[o]) <= limit
+    return inside
+
+
+@kernel
+def _run_rows(layers, run, states, outputs, places, S, memory, scratch, derive):
+    X, state, begin = run.X, run.state, run.begin
+    (source, target), values = places, scratch.values
+    a, delta = scratch.a, scratch.delta
+    of_state, of_next = memory.of_state, memory.of_next
+    n_states, n_outputs = states.shape[1], outputs.shape[1]
+    first, n_weights = len(a) - n_states - n_outputs, len(source)
+    lost = False
+    for row in range(len(X)):
+        if begin[row]:
+            _start(run, row, n_weights, states, of_state)
+            lost = False
+        if lost:
+            continue
+        for i in range(X.shape[1]):
+            a[i] = states[row, state[i]] if state[i] >= 0 else X[row, i]
+        forward_row(layers, a, scratch.power, scratch.bits)
+        if not _within(run.limits, a, first, n_states):
+            lost = True
+            continue
+        for o in range(n_outputs):
+            outputs[row, o] = a[first + n_states + o]
+        follows = row + 1 < len(X) and not begin[row + 1]
+        for k in range(n_states if follows else 0):
+            states[row + 1, k] = a[first + k]
+        for o in range(n_states + n_outputs if derive else 0):
+            delta[first:] = 0.0
+            delta[first + o] = 1.0
+            backward_row(layers, a, delta)
+            s = S[row * n_outputs + o - n_states] if o >= n_states else of_next[o]
+            for p in range(n_weights):
+                s[p] = values[source[p]] * delta[target[p]]
+            s[n_weights:] = 0.0
+            for i in range(X.shape[1]):
+                if state[i] >= 0:
+                    past = of_state[state[i]]
+                    for p in range(len(s)):
+                        s[p] += delta[i] * past[p]
+        for k in range(n_states if derive else 0):
+            for p in range(of_state.shape[1]):
+                of_state[k, p] = of_next[k, p]

@@ -1,0 +1,107 @@
+r"""The linear state-space model with which the fit of a state-space network begins.
+
+A long ARX model by least squares says how outputs respond to inputs,
+
+.. math:: G_k = B_k + \sum_{j=1}^{k} A_j G_{k-j}, \qquad G_0 = D,
+
+and a linear system with few states that responds like this follows from the singular
+values of the Hankel matrix of :math:`G_1, G_2, \ldots` (Ho and Kalman; Kung, 1978).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# Of the variance of the regressors: keeps the ARX model from reading noise.
+RIDGE = 1e-5
+# A start that hardly forgets would diverge once its hidden units move it.
+LARGEST_MODULUS = 0.98
+
+
+class LinearSystem(NamedTuple):
+    """x(t+1) = A x(t) + B u(t), y(t) = C x(t) + D u(t), states of variance one."""
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+
+
+def realize(U, Y, starts, n_states, lag):
+    """A `LinearSystem` of at most ``n_states`` states, from scaled records.
+
+    Rows with a missing value in their window of ``lag`` rows are left out. There may be
+    fewer states than asked for: no more than the responses have, and none where no
+    window is complete.
+    """
+    D, of_inputs, of_outputs = _arx(U, Y, starts, lag)
+    G = _responses(D, of_inputs, of_outputs)
+    if not np.isfinite(G).all():
+        G = np.zeros_like(G)
+    A, B, C = _ho_kalman(G[1:], lag, n_states)
+    return _of_unit_variance(LinearSystem(A, B, C, D), U, starts)
+
+
+def _arx(U, Y, starts, lag):
+    """D (n_y, n_u) and the coefficients (lag, n_y, n_u) and (lag, n_y, n_y)."""
+    n_inputs, n_outputs = U.shape[1], Y.shape[1]
+    both, rows = np.hstack([U, Y]), []
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        rows.append(np.arange(start + lag, stop))
+    rows = np.concatenate(rows)
+    past = [both[rows - k] for k in range(1, lag + 1)]
+    Z = np.hstack([U[rows], *past, np.ones((len(rows), 1))])
+    known = np.isfinite(Z).all(axis=1) & np.isfinite(Y[rows]).all(axis=1)
+    Z, target = Z[known], Y[rows][known]
+    gram = Z.T @ Z + (RIDGE * len(Z) + 1e-12) * np.eye(Z.shape[1])
+    coef = np.linalg.solve(gram, Z.T @ target).T
+    D = coef[:, :n_inputs]
+    shape = n_outputs, lag, n_inputs + n_outputs
+    lagged = coef[:, n_inputs:-1].reshape(shape).transpose(1, 0, 2)
+    return D, lagged[:, :, :n_inputs], lagged[:, :, n_inputs:]
+
+
+def _responses(D, of_inputs, of_outputs):
+    """G (2 lag + 1, n_y, n_u)."""
+    lag = len(of_inputs)
+    G = np.zeros((2 * lag + 1, *D.shape))
+    G[0] = D
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(1, len(G)):
+            if k <= lag:
+                G[k] = of_inputs[k - 1]
+            for j in range(1, min(k, lag) + 1):
+                G[k] += of_outputs[j - 1] @ G[k - j]
+    return G
+
+
+def _ho_kalman(G, size, n_states):
+    """A, B and C of the largest singular values of the Hankel matrix of ``G``."""
+    n_outputs, n_inputs = G.shape[1:]
+    hankel = np.block([[G[i + j] for j in range(size)] for i in range(size)])
+    left, values, right = np.linalg.svd(hankel)
+    n_kept = min(n_states, int(np.count_nonzero(values > 1e-9 * values.max(initial=0))))
+    root = np.sqrt(values[:n_kept])
+    observability, reachability = (
+        left[:, :n_kept] * root,
+        root[:, None] * right[:n_kept],
+    )
+    A = np.linalg.lstsq(
+        observability[:-n_outputs], observability[n_outputs:], rcond=None
+    )[0]
+    modulus = np.abs(np.linalg.eigvals(A)).max(initial=0.0)
+    if modulus > LARGEST_MODULUS:
+        A *= LARGEST_MODULUS / modulus
+    return A, reachability[:, :n_inputs], observability[:n_outputs]
+
+
+def _of_unit_variance(system, U, starts):
+    """The same system with states that have variance one in the record."""
+    A, B, C, D = system
+    states = np.zeros((len(U), len(A)))
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        for t in range(start, stop - 1):
+            states[t + 1] = A @ states[t] + B @ U[t]
+    scale = states.std(axis=0)
+    scale[scale < 1e-9] = 1.0
+    return LinearSystem(A * scale / scale[:, None], B / scale[:, None], C * scale, D)

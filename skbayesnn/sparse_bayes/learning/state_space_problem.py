@@ -1,0 +1,153 @@
+"""The problem of a state-space network: its records, its scaling, and its starts."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..network import init_network, join_layers, prune, split_layers
+from ..records.layout import Stage
+from ..records.state_runs import lay_out_for_fit
+from . import prior as evidence
+from .problem import Problem, is_constant, make_scaling, settings_of
+from .realization import LinearSystem, realize
+
+# Of the weights that lead from hidden units to states: the recursion begins close to a
+# linear one, which is stable.
+HIDDEN_TO_STATES = 0.1
+# Largest modulus of random dynamics, and the standard deviation of what an input adds.
+RANDOM_MODULUS = 0.8
+RANDOM_INPUT = 0.4
+
+
+class StateSpaceStarts(NamedTuple):
+    """Draws networks to begin with, and their prior.
+
+    Every second one begins at the linear model, the others with random dynamics: where
+    the output is an even function of the state, a linear model explains nothing.
+
+    sizes : units in each layer, features first
+    n_states, n_sessions : the first and the last features
+    """
+
+    linear: LinearSystem
+    sizes: tuple
+    activation: str
+    groups: tuple
+    skip: bool
+    n_states: int
+    n_sessions: int
+    constant_inputs: np.ndarray
+
+    def draw(self, rng, number):
+        """Network and prior of the start with this number."""
+        network = init_network(self.sizes, self.activation, rng, self.skip)
+        layers = split_layers(network.theta, network.sizes, self.skip)
+        if self.skip:
+            hidden = layers[-2][0]
+            hidden[:, : self.n_states] *= HIDDEN_TO_STATES
+            layers[0][1][:] = rng.uniform(-1.0, 1.0, len(layers[0][1]))
+        linear = layers[-1][0]
+        linear[:] = 0.0
+        if number % 2:
+            self._set_random(linear, rng)
+        else:
+            self._set_linear(linear, rng)
+        network = network._replace(theta=join_layers(layers))
+        prior = evidence.init_prior(self.sizes, self.groups, self.skip)
+        network, index = prune(network, self._not_needed(network))
+        return network, evidence.take(prior, index)
+
+    def _set_linear(self, weights, rng):
+        """The linear model; states that it does not have decay."""
+        A, B, C, D = self.linear
+        n, n_states = len(A), self.n_states
+        inputs = slice(n_states, n_states + B.shape[1])
+        weights[:n, :n] = A.T
+        weights[inputs, :n] = B.T
+        weights[:n, n_states:] = C.T
+        weights[inputs, n_states:] = D.T
+        rest = np.arange(n, n_states)
+        weights[rest, rest] = 0.5
+        weights[inputs, n:n_states] = RANDOM_INPUT * rng.standard_normal(
+            (B.shape[1], len(rest))
+        )
+
+    def _set_random(self, weights, rng):
+        """Rotations that decay."""
+        n_states, n_inputs = self.n_states, self.linear.B.shape[1]
+        rotation, _ = np.linalg.qr(rng.standard_normal((n_states, n_states)))
+        weights[:n_states, :n_states] = RANDOM_MODULUS * rotation
+        weights[n_states : n_states + n_inputs, :n_states] = (
+            RANDOM_INPUT * rng.standard_normal((n_inputs, n_states))
+        )
+
+    def _not_needed(self, network):
+        """Weights of constant inputs, and of sessions to all but the next state."""
+        drop = np.zeros(len(network.theta), dtype=bool)
+        layers = split_layers(drop, network.sizes, self.skip)
+        first_session = self.sizes[0] - self.n_sessions
+        for weights, _ in (layers[0], layers[-1]):
+            weights[self.n_states : first_session][self.constant_inputs] = True
+        layers[-1][0][first_session:, self.n_states :] = True
+        if self.skip:
+            layers[0][0][first_session:] = True
+        return drop
+
+
+def pose_state_space(options, U, Y, starts, n_states, lag):
+    """The problem of a state-space network of outputs Y (n, n_outputs), NaN missing.
+
+    Parameters
+    ----------
+    options : Options
+    U : (n, n_inputs) array, finite
+    lag : int
+        Of the ARX model behind the linear starts.
+    """
+    n_inputs, n_outputs, n_sessions = U.shape[1], Y.shape[1], len(starts) - 1
+    scaling = _scaling(U, Y, n_states, n_sessions)
+    inputs = slice(n_states, n_states + n_inputs)
+    constant = is_constant(U)
+    U = (U - scaling.x_offset[inputs]) / scaling.x_scale[inputs]
+    Y = (Y - scaling.y_offset) / scaling.y_scale
+    likelihood, weights = options.likelihood.scaled(scaling.y_scale)
+    data = lay_out_for_fit(U, Y, starts, n_states, weights)
+    n_features = n_states + n_inputs + n_sessions
+    sizes = (n_features, *options.hidden_layer_sizes, n_states + n_outputs)
+    draws = StateSpaceStarts(
+        linear=realize(U, Y, starts, n_states, lag),
+        sizes=sizes,
+        activation=options.activation,
+        groups=options.groups,
+        skip=options.skip,
+        n_states=n_states,
+        n_sessions=n_sessions,
+        constant_inputs=constant,
+    )
+    return Problem(
+        data=data,
+        # nothing is pruned in the first
+        stages=(Stage(data, np.inf), Stage(data, np.inf)),
+        settings=settings_of(options, likelihood, sizes, data.n_observations),
+        scaling=scaling,
+        start=None,
+        groups=options.groups,
+        sizes=sizes,
+        skip=options.skip,
+        activation=options.activation,
+        constant_inputs=constant,
+        constant_output=False,
+        max_cycles=options.max_cycles,
+        verbose=options.verbose,
+        starts=draws,
+    )
+
+
+def _scaling(U, Y, n_states, n_sessions):
+    """Signals with mean 0 and variance 1; states and sessions as they are."""
+    mean = np.nanmean(Y, axis=0)
+    of_signals = make_scaling(U, np.where(np.isnan(Y), mean, Y), normalize=True)
+    before, behind = np.zeros(n_states), np.zeros(n_sessions)
+    offset = np.concatenate([before, of_signals.x_offset, behind])
+    scale = np.concatenate([before + 1.0, of_signals.x_scale, behind + 1.0])
+    return of_signals._replace(x_offset=offset, x_scale=scale)

@@ -1,0 +1,131 @@
+"""Training data along the runs of a state-space network.
+
+The features of the network are its states, the inputs, and one indicator per session.
+In front of each session stands a row whose state and inputs are 0 and whose indicator
+is 1: what the network says there is the state at the start of the session. So initial
+states are weights like all others, with a prior, a posterior, and sensitivities.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.state_recursion import StateRun, run_state_sensitivities, run_states
+from ..scaling import DIVERGENCE_LIMIT
+from .residuals import root_weights
+
+# States have no unit of their own; this is far from all that a stable run has.
+STATE_LIMIT = 100.0 * DIVERGENCE_LIMIT
+
+
+class StateRunData(NamedTuple):
+    """Records that a state-space network runs through; a `residuals.FitData`.
+
+    It has no `loss_gradient` and no `ggn_diag`: only Levenberg-Marquardt is offered.
+
+    run : the records as the kernels take them
+    Y : (n_rows, n_outputs), NaN where no error counts
+    weights : (n_outputs,) inverse noise standard deviations up to a common factor
+    observation_weights : (n_rows, n_outputs), or None for ones
+    """
+
+    run: StateRun
+    Y: np.ndarray
+    weights: np.ndarray
+    observation_weights: np.ndarray | None = None
+
+    @property
+    def sample_weight(self):
+        """Every row counts once."""
+        return None
+
+    @property
+    def n_observations(self):
+        return int(np.count_nonzero(np.isfinite(self.Y)))
+
+    @property
+    def counts(self):
+        return np.count_nonzero(np.isfinite(self.Y), axis=0)
+
+    def select_inputs(self, places):
+        return self._replace(run=select_features(self.run, places))
+
+    def with_observation_weights(self, observation_weights):
+        return self._replace(observation_weights=observation_weights)
+
+    def _errors(self, network):
+        """Errors where outputs count, elsewhere NaN; None after a divergence."""
+        _, outputs = run_states(network.layers, self.run, self.Y.shape[1])
+        return None if np.isnan(outputs).any() else outputs - self.Y
+
+    def residuals(self, network):
+        errors = self._errors(network)
+        if errors is None:
+            return np.where(np.isfinite(self.Y), np.inf, np.nan)
+        return errors * self.weights
+
+    def squared_errors(self, network):
+        errors = self._errors(network)
+        if errors is None:
+            return np.full(self.Y.shape[1], np.inf)
+        errors = np.nan_to_num(errors, nan=0.0)
+        if self.observation_weights is not None:
+            errors *= np.sqrt(self.observation_weights)
+        return np.einsum("ij,ij->j", errors, errors)
+
+    def blocks(self, network, in_one):
+        """One block in any case: the sensitivities of all rows are at hand."""
+        kept = np.flatnonzero(network.keep)
+        n_outputs = self.Y.shape[1]
+        _, outputs, S = run_state_sensitivities(
+            network.layers, self.run, n_outputs, kept
+        )
+        # a run may stay finite where its derivatives do not
+        if np.isnan(outputs).any() or not np.isfinite(S.sum()):
+            raise FloatingPointError("the run diverged")
+        root = np.broadcast_to(
+            root_weights(self.weights, self.observation_weights), self.Y.shape
+        )
+        residual = ((outputs - self.Y) * root).ravel()
+        S *= root.reshape(-1, 1)
+        measured = np.isfinite(residual)
+        yield residual[measured], S[measured].T
+
+
+def select_features(run, places):
+    """The run of a network that reads only some of the features."""
+    X = np.ascontiguousarray(run.X[:, places])
+    return run._replace(X=X, state=run.state[places])
+
+
+def lay_out_for_fit(U, Y, starts, n_states, weights):
+    """`StateRunData` of scaled inputs and outputs, with a row before each session."""
+    n_inputs, n_sessions = U.shape[1], len(starts) - 1
+    before = starts[:-1]
+    U, Y = np.insert(U, before, 0.0, axis=0), np.insert(Y, before, np.nan, axis=0)
+    begin = np.zeros(len(U), dtype=bool)
+    begin[before + np.arange(n_sessions)] = True
+    X = np.zeros((len(U), n_states + n_inputs + n_sessions))
+    X[:, n_states : n_states + n_inputs] = U
+    X[begin, n_states + n_inputs :] = np.eye(n_sessions)
+    run = make_run(X, begin, np.zeros((len(U), n_states)))
+    return StateRunData(run, Y, weights)
+
+
+def lay_out_for_prediction(U, starts, initial, n_features):
+    """`StateRun` of scaled inputs from given states (n_sessions, n_states)."""
+    n_states, n_inputs = initial.shape[1], U.shape[1]
+    X = np.zeros((len(U), n_features))
+    X[:, n_states : n_states + n_inputs] = U
+    begin, states = np.zeros(len(U), dtype=bool), np.zeros((len(U), n_states))
+    begin[starts[:-1]] = True
+    states[starts[:-1]] = initial
+    return make_run(X, begin, states)
+
+
+def make_run(X, begin, initial):
+    """`StateRun` through all features, the states first."""
+    n_states = initial.shape[1]
+    state = np.full(X.shape[1], -1, dtype=np.int64)
+    state[:n_states] = np.arange(n_states)
+    return StateRun(X, state, begin, initial, (STATE_LIMIT, DIVERGENCE_LIMIT))

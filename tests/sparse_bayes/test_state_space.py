@@ -1,0 +1,263 @@
+"""The state-space regressor: systems that are known, its arguments, its attributes."""
+
+import re
+
+import numpy as np
+import pytest
+import state_space_cases as cases
+from sklearn.metrics import r2_score
+
+from skbayesnn import SparseBayesStateSpaceRegressor
+from skbayesnn.datasets import make_coupled_drives
+from skbayesnn.exceptions import DivergenceWarning
+
+
+def linear(**options):
+    options = {"hidden_layer_sizes": (), "n_restarts": 1, "reg_lambda": 1.0, **options}
+    return SparseBayesStateSpaceRegressor(2, random_state=0, **options)
+
+
+@pytest.fixture(scope="module")
+def sessions():
+    return cases.records(noise=0.05)
+
+
+@pytest.fixture(scope="module")
+def model(sessions):
+    U, y, number, _ = sessions
+    return linear().fit(U, y, sessions=number)
+
+
+def test_a_linear_system_is_found(model):
+    found = np.linalg.eigvals(model.state_matrix_)
+    expected = np.linalg.eigvals(cases.A)
+    np.testing.assert_allclose(
+        np.sort_complex(found), np.sort_complex(expected), atol=0.02
+    )
+    assert model.noise_variance_ == pytest.approx(0.05**2, rel=0.3)
+    assert model.order_ == 2
+
+
+def test_simulation_from_a_few_outputs(model):
+    U, y, _, _ = cases.records((100,), seed=7)
+    simulated, std = model.predict(U, y_init=y[:8], return_std=True)
+    np.testing.assert_array_equal(simulated[:8], y[:8])
+    assert (std[:8] == 0.0).all()
+    # the noise of the training record is in the weights alone
+    assert np.sqrt(np.mean((simulated - y)[8:] ** 2)) < 0.05
+    assert std[8:].min() >= np.sqrt(model.noise_variance_)
+    np.testing.assert_array_equal(model.predict(U, y_init=y[:8]), simulated)
+
+
+def test_a_missing_initial_output_is_predicted(model):
+    U, y, _, _ = cases.records((60,), seed=7)
+    known = y[:8].copy()
+    known[2] = np.nan
+    simulated, std = model.predict(U, y_init=known, return_std=True)
+    assert abs(simulated[2] - y[2]) < 0.2
+    assert std[2] > 0.0
+    np.testing.assert_array_equal(np.delete(simulated[:8], 2), np.delete(y[:8], 2))
+
+
+def test_every_session_starts_anew(model, sessions):
+    U, _, number, _ = sessions
+    together, wide = model.predict(U, sessions=number, return_std=True)
+    for one in (0, 1):
+        alone, std = model.predict(U[number == one], return_std=True)
+        np.testing.assert_allclose(together[number == one], alone)
+        np.testing.assert_allclose(wide[number == one], std)
+
+
+def test_score_is_that_of_free_runs_behind_the_initialisation(model):
+    U, y, number, _ = cases.records((40, 30), noise=0.1, seed=5)
+    y[12] = np.nan
+    kept, predicted = [], []
+    for one in (0, 1):
+        mine = y[number == one]
+        path = model.predict(U[number == one], y_init=mine[:8])
+        rows = np.flatnonzero(np.isfinite(mine) & (np.arange(len(mine)) >= 8))
+        kept.append(mine[rows])
+        predicted.append(path[rows])
+    expected = r2_score(np.concatenate(kept), np.concatenate(predicted))
+    assert model.score(U, y, sessions=number) == pytest.approx(expected)
+    assert model.score(U, y, sessions=number, n_init=20) > 0.9
+    only_last = np.zeros(len(y))
+    only_last[-10:] = 1.0
+    last = model.score(U, y, only_last, sessions=number)
+    assert last == pytest.approx(r2_score(kept[1][-10:], predicted[1][-10:]))
+
+
+def test_missing_outputs(sessions):
+    U, y, number, _ = sessions
+    rng = np.random.default_rng(0)
+    gaps = np.where(rng.uniform(size=len(y)) < 0.3, np.nan, y)
+    model = linear().fit(U, gaps, sessions=number)
+    U, y, _, _ = cases.records((100,), seed=7)
+    simulated = model.predict(U, y_init=y[:8])
+    assert np.sqrt(np.mean((simulated - y)[8:] ** 2)) < 0.1
+
+
+def test_several_outputs_and_their_scales():
+    U, y, number, _ = cases.records(noise=0.02)
+    other = np.concatenate([np.zeros(1), y[:-1]])
+    Y = np.column_stack([y, 100.0 + 50.0 * other])
+    model = linear(reg_lambda=1.0).set_params(n_states=3).fit(U, Y, sessions=number)
+    U, y, _, _ = cases.records((100,), seed=7)
+    truth = np.column_stack([y[1:], 100.0 + 50.0 * y[:-1]])
+    simulated = model.predict(U[1:], y_init=truth[:10])
+    assert simulated.shape == (99, 2)
+    error = np.sqrt(np.mean((simulated - truth)[10:] ** 2, axis=0))
+    assert error[0] < 0.2
+    assert error[1] < 10.0
+    assert model.output_matrix_.shape == model.feedthrough_matrix_.shape[:1] + (3,)
+
+
+def test_gross_errors_count_little(sessions):
+    U, y, number, _ = sessions
+    y = y.copy()
+    y[10::17] += 20.0
+    robust = linear(noise="student_t").fit(U, y, sessions=number)
+    plain = linear().fit(U, y, sessions=number)
+    U, y, _, _ = cases.records((100,), seed=7)
+    errors = [
+        np.mean((m.predict(U, y_init=y[:8]) - y)[8:] ** 2) for m in (robust, plain)
+    ]
+    assert errors[0] < 0.1 * errors[1]
+    assert robust.degrees_of_freedom_ < 10.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_ensemble_predicts_the_median_of_its_networks():
+    u, y = make_coupled_drives(80, return_X_y=True, random_state=0)
+    model = SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=2, n_estimators=3, max_cycles=2, random_state=0
+    ).fit(u, y)
+    together, std = model.predict(u, y_init=y[:5], return_std=True)
+    members, means, variances = model._model.members, [], []
+    for member in members:
+        model._model = model._model._replace(members=(member,))
+        mean, own = model.predict(u, y_init=y[:5], return_std=True)
+        means.append(mean)
+        variances.append(own**2)
+    assert len(members) == 3
+    assert np.std(means, axis=0).max() > 0.01
+    np.testing.assert_allclose(together, np.median(means, axis=0))
+    spread = np.mean((means - together) ** 2, axis=0)
+    np.testing.assert_allclose(std**2, np.mean(variances, axis=0) + spread)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_of_several_restarts_the_best_objective_is_kept():
+    u, y = make_coupled_drives(80, return_X_y=True, random_state=0)
+    options = {"hidden_layer_sizes": 2, "max_cycles": 3, "random_state": 0}
+    objectives = [
+        SparseBayesStateSpaceRegressor(2, n_restarts=n, **options)
+        .fit(u, y)
+        .history_["objective_pruned"][-1]
+        for n in (1, 4)
+    ]
+    assert objectives[1] <= objectives[0]
+
+
+def test_states_that_the_outputs_do_not_need_are_pruned():
+    """Five states are offered to a system of two."""
+    U, y, number, _ = cases.records((300, 300), noise=0.05)
+    model = linear(hidden_layer_sizes=3, reg_lambda=5.0, n_restarts=2)
+    model.set_params(n_states=5).fit(U, y, sessions=number)
+    assert model.order_ == 2
+    modulus = np.sort(np.abs(np.linalg.eigvals(model.state_matrix_)))
+    expected = np.abs(np.linalg.eigvals(cases.A))
+    np.testing.assert_allclose(modulus[-2:], np.sort(expected), atol=0.02)
+    np.testing.assert_allclose(modulus[:-2], 0.0, atol=0.05)
+
+
+def test_far_inputs_diverge_with_a_warning(model):
+    U, y, _, _ = cases.records((50,), seed=7)
+    U[20] = 1e6
+    with pytest.warns(DivergenceWarning, match="diverged in 30 of 50 rows"):
+        simulated = model.predict(U)
+    assert np.isfinite(simulated[:20]).all()
+    assert np.isnan(simulated[20:]).all()
+    assert model.score(U, y) == -np.inf
+
+
+def test_bands_grow_outside_the_range_of_the_inputs(model):
+    U, _, _, _ = cases.records((50,), seed=7)
+    _, inside = model.predict(U, return_std=True)
+    U[20] = 10.0
+    _, outside = model.predict(U, return_std=True)
+    np.testing.assert_array_equal(inside[:20], outside[:20])
+    assert outside[20] > 2.0 * inside[20]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(y_init=np.zeros(81)), "y_init must have at most the 80 rows of X"),
+        (dict(y_init=np.zeros((5, 2))), "y_init must hold 1 outputs"),
+        (
+            dict(y_init=np.zeros(3), sessions=np.repeat([0, 1], 40)),
+            "y_init starts one session, but sessions names 2",
+        ),
+        (dict(sessions=np.zeros(3)), "sessions must hold one id per row"),
+    ],
+)
+def test_bad_arguments_of_predict(model, arguments, message):
+    U, _, _, _ = cases.records((80,))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model.predict(U, **arguments)
+
+
+def test_bad_arguments_of_score(model):
+    U, y, _, _ = cases.records((80,))
+    with pytest.raises(ValueError, match="n_init must be an integer of at least 0"):
+        model.score(U, y, n_init=-1)
+    with pytest.raises(ValueError, match="y holds no row to score"):
+        model.score(U, y, n_init=80)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(n_states=0), "'n_states' parameter"),
+        (dict(linear_lags=0), "'linear_lags' parameter"),
+        (dict(reg_lambda=[1.0, 2.0]), "reg_lambda must be a number or one number"),
+        (dict(groups=["state"]), "groups must be one of"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    U, y, _, _ = cases.records((80,))
+    parameters = {"hidden_layer_sizes": 3, **parameters}
+    model = SparseBayesStateSpaceRegressor(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(U, y)
+
+
+def test_bad_records():
+    U, y, _, _ = cases.records((80,))
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        linear().fit(U, None)
+    with pytest.raises(ValueError, match="session number 1 has 1"):
+        linear().fit(U, y, sessions=np.r_[np.zeros(79), 1])
+    with pytest.raises(ValueError, match="must hold at least one value"):
+        linear().fit(U, np.full(80, np.nan))
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        linear().fit(np.where(U > 2.0, np.nan, U), y)
+
+
+@pytest.mark.slow
+def test_drives_whose_sign_is_hidden():
+    """Half the error of networks on lags, whose median is 0.14; the noise is 0.03."""
+    errors = []
+    for seed in range(5):
+        drives = make_coupled_drives(random_state=seed)
+        test = drives.tests.test
+        model = SparseBayesStateSpaceRegressor(random_state=0)
+        model.fit(drives.data, drives.target)
+        simulated, std = model.predict(
+            test.data, y_init=test.target[:10], return_std=True
+        )
+        error = (simulated - test.target)[10:]
+        errors.append(np.sqrt(np.mean(error**2)))
+        assert 0.85 < np.mean(np.abs(error) < 1.96 * std[10:]) <= 1.0
+    assert np.median(errors) < 0.06
