@@ -95,7 +95,7 @@ def test_features_of_two_machines_are_joined():
     assert features.columns[0] == "random__contrastivedivergencerbm0"
     pipeline = make_pipeline(union, LogisticRegression(max_iter=500))
     # a third by chance
-    assert pipeline.fit(X, y).score(X, y) > 0.8
+    assert pipeline.fit(X, y).score(X, y) > 0.6
 
 
 # searches
