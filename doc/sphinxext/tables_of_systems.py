@@ -42,7 +42,7 @@ MEASURED = [
 def measured_systems():
     results = load("measured_systems")
     peers = ["mean", "ARX", "MLP", "fastcan", "SysIdentPy"]
-    heading = ["record", "`SparseBayesNARXRegressorCV()`", "in the 95 % band"]
+    heading = ["record", "skbayesnn", "in the 95 % band (%)"]
     heading += [*peers, "seconds"]
     rows = []
     for record, title, test, start, scale in MEASURED:
@@ -50,7 +50,7 @@ def measured_systems():
         chosen = results[record]["chosen"]
         coverage = [entry[f"{test}, coverage from {start}"]["0.95"] for entry in chosen]
         line = [title, spread(values(chosen, error), scale=scale)]
-        line.append(spread(coverage, scale=100, show="{:.0f} %".format))
+        line.append(spread(coverage, scale=100, show="{:.0f}".format))
         for peer in peers:
             found = as_list(results[record]["peers"][peer])
             line.append(spread(values(found, error), scale=scale))

@@ -1,6 +1,6 @@
 """Gaussian errors against those of Student's t distribution, on measured records.
 
-    python examples/benchmarks/heavy_tails.py --folder FOLDER
+    python examples/benchmarks/heavy_tails.py --folder FOLDER --output heavy_tails.json
 
 First the Cascaded Tanks, whose residuals are heavy-tailed (the upper tank overflows):
 errors one step ahead for several temperatures ``reg_lambda``. Then records of which 2 %
@@ -11,6 +11,7 @@ magneto-rheological damper (Magneto.mat), if FOLDER is given. Five lags, default
 """
 
 import argparse
+import json
 import warnings
 from pathlib import Path
 
@@ -25,6 +26,8 @@ SEEDS = range(5)
 NOISES = ("gaussian", "student_t")
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
 FRACTION = 0.02
+NOTE = "RMSE on the clean test record: median, smallest and largest of five seeds"
+TITLES = {"tanks": "tanks (V)", "dry.mat": "hair dryer", "Magneto.mat": "damper"}
 # Names of the variables, and how many outputs of the test record are given.
 FILES = {
     "dry.mat": ("ue", "ye", "uv", "yv", 30),
@@ -60,7 +63,7 @@ def with_wrong_rows(y, kind, seed):
 
 
 def errors(record, kind="none", **options):
-    """RMSE on the test record and degrees of freedom, for each seed."""
+    """RMSE on the test record (median, smallest, largest), and a line about it."""
     u, y, u_test, y_test, n_given = record
     found = []
     for seed in SEEDS:
@@ -73,33 +76,42 @@ def errors(record, kind="none", **options):
         rmse = np.sqrt(np.mean(error**2))
         found.append((rmse, getattr(model, "degrees_of_freedom_", np.inf)))
     rmse, freedom = np.transpose(found)
-    return (
-        f"{np.median(rmse):.4g} ({rmse.min():.4g} to {rmse.max():.4g}), "
-        f"{np.median(freedom):.1f} degrees of freedom"
-    )
+    numbers = [float(f"{n:.4g}") for n in (np.median(rmse), rmse.min(), rmse.max())]
+    text = "{:g} ({:g} to {:g})".format(*numbers)
+    return numbers, f"{text}, {np.median(freedom):.1f} degrees of freedom"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path)
-    records = load(parser.parse_args().folder)
+    parser.add_argument("--output", type=Path, help="JSON file of the results")
+    arguments = parser.parse_args()
+    records = load(arguments.folder)
     warnings.simplefilter("ignore", ConvergenceWarning)
+    strengths, wrong_rows = {}, {}
     for strength in STRENGTHS:
         for noise in NOISES:
-            found = errors(records["tanks"], noise=noise, reg_lambda=strength)
-            print(f"tanks, reg_lambda {strength:g}, {noise}: {found}", flush=True)
+            found, text = errors(records["tanks"], noise=noise, reg_lambda=strength)
+            print(f"tanks, reg_lambda {strength:g}, {noise}: {text}", flush=True)
+            strengths.setdefault(f"{strength:g}", {})[noise] = found
     for focus, units in (("prediction", 10), ("simulation", 5)):
         for name, record in records.items():
             for kind in ("none", "stuck", "off", "single"):
                 for noise in NOISES:
-                    found = errors(
+                    found, text = errors(
                         record,
                         kind,
                         noise=noise,
                         focus=focus,
                         hidden_layer_sizes=units,
                     )
-                    print(f"{name}, {focus}, {kind}, {noise}: {found}", flush=True)
+                    print(f"{name}, {focus}, {kind}, {noise}: {text}", flush=True)
+                    by_focus = wrong_rows.setdefault(TITLES.get(name, name), {})
+                    by_noise = by_focus.setdefault(focus, {}).setdefault(noise, {})
+                    by_noise[kind] = found
+    if arguments.output:
+        results = {"note": NOTE, "strengths": strengths, "wrong rows": wrong_rows}
+        arguments.output.write_text(json.dumps(results, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
