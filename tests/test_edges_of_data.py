@@ -215,9 +215,10 @@ def test_a_growth_that_has_all_units_has_a_history():
     assert history["n_components"][0] == 3 and history["change"][0] == 0
     for name in ("free_energy", "gap", "seconds"):
         assert np.isfinite(history[name]).all()
-    # and it goes on from there
+    # and it goes on from there; a step may find no unit
     model.set_params(warm_start=True, n_components=4).fit(V)
-    np.testing.assert_array_equal(model.history_["n_components"], [3, 4])
+    sizes = model.history_["n_components"]
+    assert sizes[0] == 3 and sizes[-1] == 4 and (np.diff(sizes) >= 0).all()
 
 
 @pytest.mark.parametrize("focus", ["prediction", "simulation"])
