@@ -151,7 +151,10 @@ WITHOUT_DATA = {
     "set_output",
     "set_params",
     "to_bernoulli_rbm",
+    "to_c",
     "to_mlp_regressor",
+    "to_onnx",
+    "to_state_space",
     "truncate",
 }
 LAGS = dict(hidden_layer_sizes=2, max_cycles=2, random_state=0)
