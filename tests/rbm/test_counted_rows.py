@@ -123,3 +123,24 @@ def test_missing_values_point_to_impute(kind):
         small(kind).fit(X)
     complete = ~np.isnan(X).any(axis=1)
     assert np.isfinite(small(kind).fit(X[complete]).impute(X, n_steps=4)).all()
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("kind", CLASSES)
+def test_the_order_of_the_rows_does_not_matter(kind, container):
+    X, _ = weighted()
+    order = np.random.default_rng(1).permutation(len(X))
+    assert_same_model(
+        small(kind).fit(container(X)), small(kind).fit(container(X[order]))
+    )
+
+
+def test_equal_rows_of_any_kind_have_the_same_order():
+    X, _ = weighted()
+    expected = Rows(X, 0.5).in_canonical_order().take(slice(None))
+    for values, threshold in [(X.astype(bool), 0.5), (X.astype(np.float64), None)]:
+        for container in (np.asarray, sp.csr_array):
+            rows = Rows(container(values), threshold).in_canonical_order()
+            assert_array_equal(rows.take(slice(None)), expected)
+    # only the order has changed
+    assert_array_equal(np.unique(expected, axis=0), np.unique(X, axis=0))

@@ -102,7 +102,7 @@ def open_partial_job(estimator, X, resumes, sample_weight=None):
     rows = check_rows(estimator, X, reset=not resumes)
     weights = check_weights(sample_weight, rows)
     seed = estimator._seed if resumes else draw_seed(estimator.random_state)
-    rows = counted_rows(rows, weights, seed)
+    rows = counted_rows(rows, weights, seed).in_canonical_order()
     dtype = estimator.components_.dtype if resumes else result_dtype(rows.X)
     return Job(rows, None, dtype, seed, Checkpoint(None, {}, seed))
 

@@ -81,11 +81,11 @@ class Rows:
         rows in place of weights, is then the same to the last bit; and the first rows
         of a sorted data set stand for all.
         """
-        dtype = np.uint8 if self.are_states else np.float32
+        # of one type: states, and probabilities that are 0 and 1, are the same rows
         hashes = [
             hashlib.blake2b(row, digest_size=8).digest()
             for start in range(0, len(self), BLOCK_ROWS)
-            for row in self.take(slice(start, start + BLOCK_ROWS), dtype)
+            for row in self.take(slice(start, start + BLOCK_ROWS), np.float32)
         ]
         order = np.argsort(np.frombuffer(b"".join(hashes), np.uint64), kind="stable")
         return self.subset(order)

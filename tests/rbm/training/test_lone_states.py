@@ -192,4 +192,4 @@ def test_epochs_set_nothing_aside():
 def test_what_is_set_aside_is_printed(capsys):
     clone(automatic("rounds")).set_params(verbose=True).fit(data())
     line = capsys.readouterr().out.splitlines()[0]
-    assert line == "set aside: 32 % of the rows, which share a state far from others"
+    assert line == "set aside: 33 % of the rows, which share a state far from others"

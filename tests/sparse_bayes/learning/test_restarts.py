@@ -157,7 +157,7 @@ def test_warm_start_where_the_old_model_diverges():
 def test_interrupt_with_warm_start(interrupt_after, n_cycles, n_estimators):
     u, y, _ = output_error(150)
     model = SparseBayesNARXRegressor(
-        **FAST, n_estimators=n_estimators, warm_start=True, random_state=0
+        2, 2, **FAST, n_estimators=n_estimators, warm_start=True, random_state=0
     )
     interrupt_after(n_cycles)
     with pytest.raises(KeyboardInterrupt):

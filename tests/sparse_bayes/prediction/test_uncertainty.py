@@ -34,11 +34,12 @@ def record(n_rows=300, seed=0, linear=False, noise=NOISE):
     return u, y
 
 
-def fit(u, y, *lags, **options):
+def fit(u, y, input_lags=2, output_lags=2, **options):
     options = {"max_cycles": 40, "random_state": 0, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return SparseBayesNARXRegressor(*lags, **options).fit(u, y)
+        model = SparseBayesNARXRegressor(input_lags, output_lags, **options)
+        return model.fit(u, y)
 
 
 LINEAR = {"hidden_layer_sizes": (), "reg_lambda": 1.0}
