@@ -18,7 +18,7 @@ from skbayesnn.displays import ConvergenceDisplay, GrowthDisplay, SamplesDisplay
 X = load_digits().data > 7.5
 train, test = X[:1347], X[1347:]
 
-trainer = ContrastiveDivergenceRBM(max_updates=500)
+trainer = ContrastiveDivergenceRBM(max_updates=300)
 rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(train)
 print(rbm.n_components_, "units after", rbm.n_updates_, "updates")
 
