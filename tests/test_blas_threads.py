@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 from threadpoolctl import threadpool_limits
 
 from skbayesnn import (
@@ -14,6 +15,8 @@ RNG = np.random.default_rng(0)
 # as large as a BLAS that has two threads uses both
 X = RNG.normal(size=(1200, 12))
 Y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=1200)
+# a record, with a memory
+Y = lfilter([1.0], [1.0, -0.5], Y)
 DENSE = dict(kappa_variance=0.0, kappa_weight=0.0, max_cycles=3, random_state=0)
 
 

@@ -53,7 +53,7 @@ class LagRelevanceDisplay:
     >>> from skbayesnn.datasets import make_cascaded_tanks
     >>> from skbayesnn.displays import LagRelevanceDisplay
     >>> u, y = make_cascaded_tanks(200, return_X_y=True, random_state=0)
-    >>> model = SparseBayesNARXRegressor(hidden_layer_sizes=(), random_state=0)
+    >>> model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=(), random_state=0)
     >>> display = LagRelevanceDisplay.from_estimator(model.fit(u, y))
     >>> display.signals, display.lags
     (['x0', 'x0', 'x0', 'y', 'y'], array([0, 1, 2, 1, 2]))

@@ -54,7 +54,7 @@ class SparsityDisplay:
     >>> from skbayesnn.datasets import make_cascaded_tanks
     >>> from skbayesnn.displays import SparsityDisplay
     >>> u, y = make_cascaded_tanks(200, return_X_y=True, random_state=0)
-    >>> model = SparseBayesNARXRegressor(hidden_layer_sizes=(), random_state=0)
+    >>> model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=(), random_state=0)
     >>> display = SparsityDisplay.from_estimator(model.fit(u, y))
     >>> display.weight_names, display.weights_total
     (['inputs → outputs'], array([5.]))

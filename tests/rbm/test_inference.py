@@ -385,7 +385,7 @@ def test_one_row_and_one_feature(cls):
     rate = (X.sum() + 0.5) / (len(X) + 1)
     p = np.exp(model.score_samples([[0], [1]]))
     # a handful of noisy updates around the rate
-    assert_allclose(p, [1 - rate, rate], atol=0.15)
+    assert_allclose(p, [1 - rate, rate], atol=0.2)
     assert p.sum() == pytest.approx(1.0, abs=1e-5)
 
 

@@ -29,7 +29,7 @@ class SimulationState(NamedTuple):
     >>> from skbayesnn import SparseBayesNARXRegressor
     >>> from skbayesnn.datasets import make_cascaded_tanks
     >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
-    >>> model = SparseBayesNARXRegressor(random_state=0).fit(u, y)
+    >>> model = SparseBayesNARXRegressor(2, 2, random_state=0).fit(u, y)
     >>> first, state = model.predict(u[:100], y_init=y[:50], return_state=True)
     >>> state.inputs.shape, state.outputs.shape
     ((2, 1), (1, 2, 1))
@@ -147,7 +147,7 @@ class StreamingPredictor:
     >>> from skbayesnn import SparseBayesNARXRegressor
     >>> from skbayesnn.datasets import make_cascaded_tanks
     >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
-    >>> model = SparseBayesNARXRegressor(random_state=0).fit(u, y)
+    >>> model = SparseBayesNARXRegressor(2, 2, random_state=0).fit(u, y)
     >>> stream = model.stream(u[:50], y[:50])
     >>> level = stream.step(3.5)  # free run: from the model's own outputs
     >>> stream.update(level + 0.1)  # what was measured then
