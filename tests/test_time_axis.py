@@ -87,7 +87,7 @@ def test_times_must_rise(fitted, rows, problem):
 
 def test_a_missing_time_is_refused():
     stamps = TIMES.to_numpy().copy()
-    stamps[4] = np.datetime64("NaT")
+    stamps[4] = np.datetime64("NaT", "ns")
     with pytest.raises(ValueError, match="time is missing in 1 rows.* row 4"):
         model().fit(FRAME.set_axis(pd.DatetimeIndex(stamps)), Y)
     numbers = np.arange(N, dtype=float)

@@ -10,6 +10,7 @@ import time
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from ..._persistence import Progress
 from .. import model as solver
@@ -26,6 +27,11 @@ from .start import independent_model, start_training
 _LEARNING_RATE, _MAX_CHANGE, _RELATIVE_CHANGE = 0.2, 1.0, 0.015
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
+# Fraction of the log-likelihood of independent features by which a failed training is
+# behind it.
+_FAILED = 0.01
+# Probability of a smaller difference by chance: two standard errors of many rows.
+_CHANCE = 0.977
 # Of a mean free energy in float32, nats.
 _ROUNDING = 1e-3
 
@@ -162,7 +168,9 @@ def _check(settings, job, outcome):
     validation = min(measured.validation, measured.forward, measured.reverse)
     if validation < independent - 3.0 * measured.error - chance - _ROUNDING:
         state = _without_units(settings, job, len(best.state.rbm.weights))
-        warning = _NOTHING.format(validation, independent)
+        # else there was nothing to learn, and noise has made it a little worse
+        if independent - validation > _FAILED * abs(independent):
+            warning = _NOTHING.format(validation, independent)
         training = training._replace(state=state)
         best = best._replace(validation=independent)
     return Found(training, warning, decisions(best))
@@ -182,8 +190,9 @@ def decisions(best):
 def _independent(job, rbm):
     """Mean log-likelihood of the validation rows by independent features.
 
-    Also what a model may differ from it by chance, two standard errors: from a start
-    from which nothing was gained, it is on either side.
+    Also what a model may differ from it by chance: from a start from which nothing was
+    gained, it is on either side. That is two standard errors, or more of them where
+    few rows tell how large one is (Student's t).
     """
     independent = independent_model(job.train)
     log_partition = annealing.base_log_partition(
@@ -194,7 +203,7 @@ def _independent(job, rbm):
     differences = log_probabilities(rbm, job.validation) - values
     n = len(differences)
     error = differences.std(ddof=1) / np.sqrt(n) if n > 1 else np.inf
-    return expected, 2.0 * float(error)
+    return expected, float(stdtrit(max(n - 1, 1), _CHANCE) * error)
 
 
 def _without_units(settings, job, n_units):
