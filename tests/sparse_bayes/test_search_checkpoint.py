@@ -1,7 +1,13 @@
 """Searches that were killed go on where they were."""
 
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
+import search_cases
 from numpy.testing import assert_array_equal
 from search_cases import assert_same_ensemble, estimator, quietly, record
 
@@ -124,3 +130,36 @@ def test_the_seed_of_the_file_counts(fits, tmp_path):
     first = quietly(search(path).set_params(random_state=None), u, y)
     again = quietly(search(path).set_params(random_state=None), u, y)
     assert_same(again, first, u, y)
+
+
+@pytest.mark.slow
+def test_kills_at_any_time(tmp_path):
+    u, y = record(60)
+    options = dict(cv=4, n_estimators=4)
+    begin = time.perf_counter()
+    expected = quietly(search(None, **options), u, y)
+    duration = time.perf_counter() - begin
+    path, rng, n_found = tmp_path / "search", np.random.default_rng(0), 0
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(search_cases.__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_search_checkpoint import _persistence, quietly, record, search
+_persistence.INTERVAL = 0.0
+u, y = record(60)
+quietly(search(None, **{options!r}), u[:50], y[:50])
+print("ready", flush=True)
+quietly(search({str(path)!r}, **{options!r}), u, y)
+"""
+    for _ in range(10):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+        )
+        with process:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(rng.uniform(0.0, 0.6 * duration))
+            process.kill()
+        n_found += path.exists()
+    assert n_found >= 5
+    assert_same(quietly(search(path, **options), u, y), expected, u, y)
+    assert [p.name for p in tmp_path.iterdir()] == ["search"]
