@@ -305,8 +305,8 @@ def test_objects_in_lists_are_no_states(value, binarize):
         machine(binarize=binarize).fit(rows)
 
 
-def test_a_weight_that_diverges_by_its_radius_tells_so():
-    model = FrankWolfeRBM(2, radius=1e4, n_chains=4, random_state=0)
+def test_a_unit_whose_weights_diverge_names_the_radius():
+    model = FrankWolfeRBM(2, learning_rate=1e4, n_chains=4, random_state=0)
     with pytest.raises(ValueError, match="Reduce .*radius"):
         model.fit(np.random.default_rng(1).random((40, 3)) < 0.4)
 

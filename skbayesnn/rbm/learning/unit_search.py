@@ -409,16 +409,19 @@ def _model_terms(objective, samples, model, shift):
 
 
 def _into_ball(z, radius):
-    """A point of the ball for any ``z``, and the map of gradients back to ``z``."""
+    """A point of the ball for any ``z``, and the map of gradients back to ``z``.
+
+    Points far inside of the ball stay where they are: a large one is no limit.
+    """
     if radius is None:
         return z, lambda slope: slope
-    length = np.sqrt(1.0 + z @ z)
-    w = (radius / length) * z
+    inside = z / radius
+    length = np.sqrt(1.0 + inside @ inside)
 
     def pull_back(slope):
-        return (radius / length) * (slope - (slope @ z) / length**2 * z)
+        return (slope - (slope @ inside) / length**2 * inside) / length
 
-    return w, pull_back
+    return z / length, pull_back
 
 
 def _is_binary(V):
