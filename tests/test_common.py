@@ -52,7 +52,7 @@ ESTIMATORS = [
     SparseBayesStateSpaceRegressor(
         2, hidden_layer_sizes=1, reg_lambda=0.0, n_estimators=2, max_cycles=2
     ),
-    ContrastiveDivergenceRBM(8, max_updates=200, random_state=1),
+    ContrastiveDivergenceRBM(8, max_updates=200, random_state=0),
     ContrastiveDivergenceRBM(
         8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0
     ),
