@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 
 from skbayesnn import (
@@ -201,8 +202,10 @@ def test_scikit_learn_has_no_predictions_with_one_column():
 
 
 def test_a_growth_that_has_all_units_has_a_history():
+    V = load_digits().data[:200] > 7  # in which a step always finds a unit
+
     def growing(n_components, **options):
-        return FrankWolfeRBM(n_components, n_chains=20, random_state=0, **options)
+        return FrankWolfeRBM(n_components, n_chains=100, random_state=0, **options)
 
     first = growing(3).fit(V)
     model = growing(3, init=FrozenEstimator(first), early_stopping=True).fit(V)
@@ -215,10 +218,9 @@ def test_a_growth_that_has_all_units_has_a_history():
     assert history["n_components"][0] == 3 and history["change"][0] == 0
     for name in ("free_energy", "gap", "seconds"):
         assert np.isfinite(history[name]).all()
-    # and it goes on from there; a step may find no unit
+    # and it goes on from there
     model.set_params(warm_start=True, n_components=4).fit(V)
-    sizes = model.history_["n_components"]
-    assert sizes[0] == 3 and sizes[-1] == 4 and (np.diff(sizes) >= 0).all()
+    assert model.history_["n_components"].tolist() == [3, 4]
 
 
 @pytest.mark.parametrize("focus", ["prediction", "simulation"])

@@ -381,12 +381,12 @@ def test_one_row_and_one_feature(cls):
     assert model.transform(row).shape == (1, model.n_components_)
     model.partial_fit(row)
     X = toy_data()[:, :1]
-    model = small(cls).fit(X)
+    models = [small(cls, random_state=seed).fit(X) for seed in range(5)]
     rate = (X.sum() + 0.5) / (len(X) + 1)
-    p = np.exp(model.score_samples([[0], [1]]))
-    # a handful of noisy updates around the rate
-    assert_allclose(p, [1 - rate, rate], atol=0.2)
-    assert p.sum() == pytest.approx(1.0, abs=1e-5)
+    p = np.exp([model.score_samples([[0], [1]]) for model in models])
+    # a handful of noisy updates each, around the rate
+    assert_allclose(p.mean(axis=0), [1 - rate, rate], atol=0.1)
+    assert_allclose(p.sum(axis=1), 1.0, atol=1e-5)
 
 
 def leaves(name, n):
