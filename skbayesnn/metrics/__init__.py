@@ -1,5 +1,6 @@
 """Scores of predicted records, scorers for model selection, and residual analysis."""
 
+from ._path_bands import simultaneous_band
 from ._residual_correlations import residual_analysis
 from ._scorers import one_step_scorer, simulation_scorer
 from ._scores import (
@@ -19,4 +20,5 @@ __all__ = [
     "residual_analysis",
     "simulation_rmse",
     "simulation_scorer",
+    "simultaneous_band",
 ]

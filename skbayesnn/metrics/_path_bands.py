@@ -1,0 +1,112 @@
+"""Bands that hold a whole record, not each row alone."""
+
+import math
+from numbers import Real
+
+import numpy as np
+from sklearn.utils import check_scalar
+
+from .. import _validation as checks
+
+
+def simultaneous_band(y_draws, coverage=0.95):
+    r"""Compute a band that holds whole records with a given probability.
+
+    A band of 95 % of every row holds 95 % of the rows, but few records from beginning
+    to end. This one is wider by a common factor c,
+
+    .. math:: \bar x_t \pm c \, s_t, \qquad
+        c = \text{quantile of } \max_t \frac{|x_t - \bar x_t|}{s_t},
+
+    over the draws x, whose means and standard deviations are :math:`\bar x_t` and
+    :math:`s_t`.
+
+    Parameters
+    ----------
+    y_draws : array-like of shape (n_samples, n_draws) or \
+            (n_samples, n_outputs, n_draws)
+        Independent draws of the record, as ``sample_y`` returns them. A draw with NaN,
+        as after a divergence, counts as infinitely far away.
+    coverage : float, default=0.95
+        Probability that a record lies inside, between 0 and 1. It takes at least
+        ``coverage / (1 - coverage)`` draws; some hundred give a steady band.
+
+    Returns
+    -------
+    lower : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Lower ends, in units of y. All outputs lie inside together. If too many draws
+        have diverged, the ends are infinite.
+    upper : ndarray shaped like lower
+        Upper ends.
+
+    Raises
+    ------
+    ValueError
+        For draws of another shape, too few of them, infinite values, and a coverage
+        out of range.
+
+    See Also
+    --------
+    interval_coverage : Fraction of the rows that a band holds.
+
+    Notes
+    -----
+    The band is as good as the draws are: it holds new records of the model. For the
+    band of every row alone, take quantiles over the draws.
+
+    References
+    ----------
+    .. [1] J. L. Montiel Olea, M. Plagborg-Moller, "Simultaneous confidence bands:
+       theory, implementation, and an application to SVARs", Journal of Applied
+       Econometrics 34 (2019): the sup-t band.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayesnn.metrics import simultaneous_band
+    >>> draws = np.random.default_rng(0).normal(size=(50, 1000))
+    >>> lower, upper = simultaneous_band(draws)
+    >>> bool(upper.min() > 2.8)  # 1.96 hold one row
+    True
+    """
+    limits = dict(min_val=0.0, max_val=1.0, include_boundaries="neither")
+    check_scalar(coverage, "coverage", Real, **limits)
+    draws = _check_draws(y_draws)
+    rank = _rank(coverage, draws.shape[-1])
+    finite = np.isfinite(draws).all(axis=tuple(range(draws.ndim - 1)))
+    if finite.sum() < max(rank, 2):
+        infinite = np.full(draws.shape[:-1], np.inf)
+        return -infinite, infinite
+    kept = draws[..., finite]
+    mean, std = kept.mean(axis=-1), kept.std(axis=-1, ddof=1)
+    distance = np.abs(kept - mean[..., None])
+    # rows that were given are the same in all draws
+    relative = distance / np.where(std > 0.0, std, np.inf)[..., None]
+    farthest = np.sort(relative.reshape(-1, kept.shape[-1]).max(axis=0))
+    factor = farthest[rank - 1]
+    return mean - factor * std, mean + factor * std
+
+
+def _rank(coverage, n_draws):
+    """Which of the sorted draws a new one exceeds with the other probability."""
+    # a product such as 0.7 * 10 may be an ulp above an integer
+    rank = math.ceil(round(coverage * (n_draws + 1), 9))
+    if rank > n_draws:
+        least = math.ceil(round(coverage / (1.0 - coverage), 9))
+        raise ValueError(
+            f"coverage={coverage} needs at least {least} draws; y_draws has {n_draws}."
+        )
+    return rank
+
+
+def _check_draws(y_draws):
+    """Draws as floats, in two or three dimensions."""
+    checks.check_mask(y_draws, "y_draws")
+    draws = np.asarray(y_draws)
+    if draws.ndim not in (2, 3) or 0 in draws.shape:
+        raise ValueError(
+            "y_draws must have shape (n_samples, n_draws) or (n_samples, n_outputs, "
+            f"n_draws), as sample_y returns it; got shape {draws.shape}."
+        )
+    columns = checks.as_columns(draws.reshape(len(draws), -1), "y_draws")
+    return columns.reshape(draws.shape)

@@ -1,0 +1,91 @@
+"""Bands that hold whole records."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.signal import lfilter
+
+from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn.metrics import simultaneous_band
+
+
+def paths(n_draws, seed=0, n_rows=40):
+    """Correlated rows of growing spread around a sine."""
+    steps = np.random.default_rng(seed).normal(size=(n_rows, n_draws))
+    return np.sin(np.arange(n_rows))[:, None] + np.cumsum(steps, axis=0)
+
+
+def share_inside(draws, lower, upper):
+    inside = (lower[..., None] <= draws) & (draws <= upper[..., None])
+    return inside.reshape(-1, draws.shape[-1]).all(axis=0).mean()
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.95])
+def test_new_records_lie_inside_as_a_whole(coverage):
+    lower, upper = simultaneous_band(paths(2000), coverage)
+    assert share_inside(paths(5000, seed=1), lower, upper) == pytest.approx(
+        coverage, abs=0.03
+    )
+    # the band of every row alone holds far fewer of them
+    rows = np.quantile(paths(2000), [0.5 - coverage / 2, 0.5 + coverage / 2], axis=1)
+    assert share_inside(paths(5000, seed=1), *rows) < coverage - 0.15
+
+
+def test_one_row_has_its_normal_quantile():
+    lower, upper = simultaneous_band(np.random.default_rng(0).normal(size=(1, 50_000)))
+    assert_allclose([lower[0], upper[0]], [-1.96, 1.96], atol=0.03)
+
+
+def test_outputs_lie_inside_together():
+    draws = np.stack([paths(500), 100.0 * paths(500, seed=2)], axis=1)
+    lower, upper = simultaneous_band(draws)
+    assert lower.shape == upper.shape == (40, 2)
+    assert share_inside(draws, lower, upper) == pytest.approx(0.95, abs=0.01)
+
+
+def test_rows_that_are_given_stay_exact():
+    draws = paths(100)
+    draws[:3] = [[1.0], [2.0], [3.0]]
+    lower, upper = simultaneous_band(draws)
+    assert_array_equal(lower[:3], [1, 2, 3])
+    assert_array_equal(upper[:3], [1, 2, 3])
+
+
+def test_diverged_draws_are_infinitely_far_away():
+    draws = paths(100)
+    draws[20:, :3] = np.nan
+    lower, upper = simultaneous_band(draws, 0.9)
+    # 91 of 100 inside, so the 91st of the 97 that are left
+    assert share_inside(draws, lower, upper) == 0.91
+    draws[20:, :12] = np.nan
+    lower, upper = simultaneous_band(draws, 0.9)
+    assert (lower == -np.inf).all() and (upper == np.inf).all()
+
+
+@pytest.mark.parametrize(
+    "draws, coverage, message",
+    [
+        (np.zeros(5), 0.9, r"must have shape .* got shape \(5,\)"),
+        (np.zeros((4, 0)), 0.9, r"must have shape"),
+        (np.zeros((4, 18)), 0.95, "needs at least 19 draws; y_draws has 18"),
+        (np.zeros((4, 8)), 0.9, "needs at least 9 draws"),
+        (np.full((4, 20), np.inf), 0.9, "infinity"),
+        (np.ma.masked_equal(np.eye(20), 1), 0.9, "mask"),
+        (np.zeros((4, 20)), 1.0, "coverage == 1.0, must be < 1.0"),
+    ],
+)
+def test_what_is_refused(draws, coverage, message):
+    with pytest.raises(ValueError, match=message):
+        simultaneous_band(draws, coverage)
+
+
+def test_draws_of_a_model():
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(150, 1))
+    y = lfilter([0.0, 1.0], [1.0, -0.5], u[:, 0]) + 0.1 * rng.normal(size=150)
+    model = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=()).fit(u[:100], y[:100])
+    u, y = u[100:], y[100:]
+    draws = model.sample_y(u, y_init=y[:5], n_samples=100, random_state=0)
+    lower, upper = simultaneous_band(draws)
+    assert_array_equal(lower[:5], y[:5])
+    assert ((upper - lower)[5:] > 2 * 1.96 * draws[5:].std(axis=1)).all()
