@@ -77,14 +77,15 @@ def simultaneous_band(y_draws, coverage=0.95):
     if finite.sum() < max(rank, 2):
         infinite = np.full(draws.shape[:-1], np.inf)
         return -infinite, infinite
-    kept = draws[..., finite]
+    # rows that were given are the same in all draws, and so stay without rounding
+    first = draws[..., finite][..., :1]
+    kept = draws[..., finite] - first
     mean, std = kept.mean(axis=-1), kept.std(axis=-1, ddof=1)
     distance = np.abs(kept - mean[..., None])
-    # rows that were given are the same in all draws
     relative = distance / np.where(std > 0.0, std, np.inf)[..., None]
     farthest = np.sort(relative.reshape(-1, kept.shape[-1]).max(axis=0))
-    factor = farthest[rank - 1]
-    return mean - factor * std, mean + factor * std
+    half, mean = farthest[rank - 1] * std, mean + first[..., 0]
+    return mean - half, mean + half
 
 
 def _rank(coverage, n_draws):
