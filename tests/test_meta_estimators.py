@@ -3,6 +3,7 @@
 from email.message import Message
 
 import numpy as np
+import optuna
 import pandas as pd
 import pytest
 import sklearn
@@ -119,7 +120,6 @@ def test_a_search_by_halving(scoring):
 
 
 def test_a_search_by_optuna():
-    optuna = pytest.importorskip("optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
     def error(trial):

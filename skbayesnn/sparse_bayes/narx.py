@@ -36,7 +36,12 @@ from .prediction.ensemble import Ensemble
 from .records.lags import lagged_names, make_lags
 from .records.layout import Record, check_horizons
 from .regressor_texts import TEXTS
-from .training_record import check_training_record, input_names, output_names
+from .training_record import (
+    check_training_record,
+    input_names,
+    no_sample_weight,
+    output_names,
+)
 
 # Parameters that hold lags.
 AUTOMATIC = ("input_lags", "output_lags")
@@ -210,8 +215,10 @@ class SparseBayesNARXRegressor(
     must rise, and a step of more than 1.5 times the median one is a hole. An index of
     numbers that does not count up evenly is warned of.
 
-    ``fit`` has no ``sample_weight``: a row of a record is the past of the next ones,
-    and cannot count twice. Outputs that shall not count are marked as missing, NaN.
+    ``fit`` refuses a ``sample_weight``: each row is also the past of the next rows, so
+    it cannot be copied or left out. Set outputs that shall not count to NaN. A record
+    that is appended k times, each time with an id of its own in ``sessions``, counts k
+    times.
 
     Cross-validation must keep rows in order, as ``TimeSeriesSplit`` does, or group-wise
     splits with the groups as ``sessions``. ``KFold`` joins the rows around a fold;
@@ -306,6 +313,7 @@ class SparseBayesNARXRegressor(
         self.warm_start = warm_start
         self.verbose = verbose
 
+    @no_sample_weight
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
     @on_one_blas_thread

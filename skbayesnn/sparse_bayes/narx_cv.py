@@ -31,7 +31,12 @@ from .records.layout import check_horizons
 from .regressor_texts import TEXTS
 from .search import Clock, Limits, Search, Table, close_to_best, geometric_mean
 from .search_runner import Runner
-from .training_record import check_training_record, input_names, output_names
+from .training_record import (
+    check_training_record,
+    input_names,
+    no_sample_weight,
+    output_names,
+)
 
 # Rows of a record that the search fits networks and linear models to, at most; the
 # free runs that are scored pass through all of it. And rows for the ensemble.
@@ -262,6 +267,7 @@ class SparseBayesNARXRegressorCV(
         self.max_time = max_time
         self.verbose = verbose
 
+    @no_sample_weight
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
     @on_one_blas_thread

@@ -31,6 +31,7 @@ from .prediction.hidden_states import (
 )
 from .records.layout import Record
 from .regressor_texts import TEXTS
+from .training_record import no_sample_weight
 
 
 @saved_as("StateSpaceEnsemble")
@@ -210,6 +211,7 @@ class SparseBayesStateSpaceRegressor(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @no_sample_weight
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
     @on_one_blas_thread

@@ -1,5 +1,6 @@
 """The data of a fit of a lagged model, checked, and the names of their signals."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,27 @@ class TrainingRecord(NamedTuple):
     single_output: bool
     attributes: dict
     end_time: object = None
+
+
+def no_sample_weight(fit):
+    """Refuse a ``sample_weight`` of the `fit` of a dynamic model, and say what to do.
+
+    It is no argument of the signature: searches, bags and scikit-learn's checks ask
+    that whether rows may have weights, and would take weights for copies of rows.
+    """
+
+    @functools.wraps(fit)
+    def wrapper(self, *args, sample_weight=None, **kwargs):
+        if sample_weight is not None:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes no sample_weight: each row is also "
+                "the past of the next rows, so it cannot be copied or left out. Set "
+                "outputs that shall not count to NaN; to let a whole record count k "
+                "times, append it k times, each with an id of its own in sessions."
+            )
+        return fit(self, *args, **kwargs)
+
+    return wrapper
 
 
 def check_training_record(estimator, X, y, sessions):

@@ -5,8 +5,17 @@ import pytest
 import sklearn
 from learning_cases import random_network
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
-from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
+from skbayesnn import (
+    SparseBayesMLPRegressor,
+    SparseBayesNARXRegressor,
+    SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
+)
 from skbayesnn.sparse_bayes.mlp import _distinct_rows
 from skbayesnn.sparse_bayes.records.one_step import OneStepData
 
@@ -101,7 +110,45 @@ def test_weights_that_sum_to_one_are_refused():
         SparseBayesMLPRegressor().fit(X, y, sample_weight=np.zeros(60))
 
 
-def test_a_record_has_no_weights():
-    X, y, _ = data()
-    with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
-        SparseBayesNARXRegressor().fit(X, y, sample_weight=np.ones(60))
+@pytest.mark.parametrize(
+    "model",
+    [
+        SparseBayesNARXRegressor(1, 1),
+        SparseBayesNARXRegressorCV(),
+        SparseBayesStateSpaceRegressor(),
+    ],
+)
+def test_a_record_has_no_weights(model):
+    X, y, weights = data()
+    with pytest.raises(TypeError, match=r"takes no sample_weight.*NaN.*sessions"):
+        model.fit(X, y, sample_weight=weights)
+    assert not vars(model).keys() & {"n_features_in_", "history_"}
+    assert not has_fit_parameter(model, "sample_weight")
+    pipeline = Pipeline([("scale", StandardScaler()), ("model", model)])
+    with pytest.raises(TypeError, match="takes no sample_weight"):
+        pipeline.fit(X, y, model__sample_weight=weights)
+    with pytest.raises(ValueError, match="does not support sample weights"):
+        MultiOutputRegressor(model).fit(X, y[:, None], weights)
+    with sklearn.config_context(enable_metadata_routing=True):
+        request = model.get_metadata_routing().fit.requests
+        assert dict(request) == {"sessions": None}
+
+
+def test_a_record_that_is_appended_again_counts_twice():
+    """As the refusal of weights advises: least squares with the weights 1 and 2."""
+    rng = np.random.default_rng(0)
+    u, y = rng.normal(size=(2, 80)), np.zeros((2, 80))
+    for t in range(1, 80):
+        y[:, t] = [0.8, 0.3] * y[:, t - 1] + u[:, t - 1] + 0.1 * rng.normal(size=2)
+    order = [0, 1, 1]
+    model = SparseBayesNARXRegressor(
+        1, 1, include_current_input=False, hidden_layer_sizes=(), reg_lambda=0.0
+    )
+    sessions = np.repeat(np.arange(3), 80)
+    model.fit(u[order].reshape(-1, 1), y[order].ravel(), sessions)
+    past = [np.column_stack([u[k, :-1], y[k, :-1], np.ones(79)]) for k in (0, 1)]
+    root = np.sqrt(np.repeat([1.0, 2.0], 79))
+    A, b = root[:, None] * np.concatenate(past), root * y[:, 1:].ravel()
+    line = np.linalg.lstsq(A, b, rcond=None)[0]
+    one_step = model.predict(u[0][:, None], y[0])[1:]
+    assert_allclose(one_step, past[0] @ line, rtol=1e-4, atol=1e-4)
