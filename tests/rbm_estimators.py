@@ -57,7 +57,7 @@ AUTOMATIC = {
         20, max_updates=150, batch_size=50, random_state=3
     ),
     "sizes": FrankWolfeRBM(
-        fine_tune=ContrastiveDivergenceRBM(max_updates=60, batch_size=50),
+        fine_tune=ContrastiveDivergenceRBM(max_updates=40, batch_size=50),
         n_chains=60,
         n_search_rows=100,
         max_search_iter=3,

@@ -52,17 +52,24 @@ ESTIMATORS = [
     SparseBayesStateSpaceRegressor(
         2, hidden_layer_sizes=1, reg_lambda=0.0, n_estimators=2, max_cycles=2
     ),
-    ContrastiveDivergenceRBM(8, max_updates=200, random_state=0),
+    ContrastiveDivergenceRBM(8, max_updates=60, random_state=0),
     ContrastiveDivergenceRBM(
         8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0
     ),
     FrankWolfeRBM(
         n_chains=100,
-        fine_tune=ContrastiveDivergenceRBM(max_updates=50),
+        fine_tune=ContrastiveDivergenceRBM(max_updates=20),
         random_state=0,
     ),
     FrankWolfeRBM(4, n_chains=200, random_state=0),
-    FrankWolfeRBM(4, alpha="learn", away_steps=True, n_chains=50, early_stopping=True),
+    FrankWolfeRBM(
+        4,
+        alpha="learn",
+        away_steps=True,
+        n_chains=50,
+        n_corrective_steps=5,
+        early_stopping=True,
+    ),
     FrankWolfeRBM(
         6,
         objective="linearized",

@@ -89,13 +89,16 @@ def test_time_is_over_before_the_last_member(monkeypatch, n_fits):
     assert np.isfinite(model.predict(u, y)).all()
 
 
-@pytest.fixture(params=[(2, 6), (6, 2)], ids=["short first", "long first"])
-def mixed(request, monkeypatch):
+@pytest.fixture(
+    scope="module", params=[(2, 6), (6, 2)], ids=["short first", "long first"]
+)
+def mixed(request):
     """An ensemble whose members look back 2 and 6 rows, fitted to gaps, too."""
     first, second = request.param
-    keep(monkeypatch, (first, 3.0), (second, 30.0))
     u, y = record(120)
-    model = quietly(estimator((2, 6), max_cycles=15), u, y)
+    with pytest.MonkeyPatch.context() as patch:
+        keep(patch, (first, 3.0), (second, 30.0))
+        model = quietly(estimator((2, 6), max_cycles=15), u, y)
     assert sorted(m.max_lag_ for m in model.estimators_) == [2, 6]
     return model
 

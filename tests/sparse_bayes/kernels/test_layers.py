@@ -138,6 +138,8 @@ def test_references_agree_with_each_other(activation, skip):
     assert_allclose(by_step, by_hand, rtol=1e-12, atol=1e-13)
 
 
+# the package hands over arrays of one kind; these are compiled for others
+@pytest.mark.slow
 def test_inputs_stay_untouched_and_may_be_read_only():
     case = Case((3, 4, 2), pruned=0.3)
     arrays = [case.theta, case.sizes, case.weights, case.kept, case.XT, case.YT]
@@ -149,6 +151,8 @@ def test_inputs_stay_untouched_and_may_be_read_only():
         assert_array_equal(array, copy)
 
 
+# the package hands over arrays of one kind; these are compiled for others
+@pytest.mark.slow
 def test_orders_of_memory_agree():
     case = Case((3, 4, 2))
     expected = mlp.forward(*case.network, case.XT)

@@ -408,6 +408,8 @@ def test_one_output_that_diverges_is_enough():
     assert both_runs(run)[:2] == (False, False)
 
 
+# the package hands over arrays of one kind; these are compiled for others
+@pytest.mark.slow
 def test_inputs_stay_untouched_and_may_be_read_only():
     run = Run(**UNKNOWN[-1])
     expected = run.path()
