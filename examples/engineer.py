@@ -1,8 +1,8 @@
 """From the log of a plant to its controller: a model of two water tanks in use.
 
-A CSV with stamps, names and a hole becomes a model, its residuals, a step response, C
-and ONNX, by which a predictive controller keeps a simulated plant below a limit. Needs
-pandas, casadi, do-mpc, the extras plot and onnx. Files go to this folder.
+A CSV with times and a hole becomes a model, a residual analysis, a step response, C,
+ONNX and a predictive controller that keeps a simulated plant below a limit. Needs
+pandas, casadi, do-mpc, the extras plot and onnx. Writes files to the current folder.
 """
 
 import casadi
@@ -14,18 +14,18 @@ from do_mpc.sysid import ONNXConversion
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
-from skbayesnn.displays import ResidualAnalysisDisplay
+from skbayesnn.displays import ResidualAnalysisDisplay, figure_style
 
 tanks = make_cascaded_tanks(as_frame=True, random_state=0)
 stamps = pd.date_range("2024-05-01 08:00", periods=1024, freq="4s", name="time")
 tanks.frame.set_index(stamps).drop(stamps[600:640]).to_csv("log.csv")
 
-# The record has a row every 4 s; behind a hole begins another session.
+# The record has a row every 4 s; another session begins after the hole.
 log = pd.read_csv("log.csv", index_col="time", parse_dates=True)
 record = {"X": log[["pump_voltage"]], "y": log["level"], "sessions": "infer"}
 model = SparseBayesNARXRegressor(5, 5, focus="simulation", random_state=0).fit(**record)
-r2 = model.score(tanks.tests.test.data, tanks.tests.test.target)
-print(f"R2 of the test record in free run {r2:.3f}")
+test = tanks.tests.test
+print(f"R2 of the test record in free run {model.score(test.data, test.target):.3f}")
 ResidualAnalysisDisplay.from_estimator(model, **record, horizon=None)
 plt.savefig("residuals.png")
 
@@ -34,10 +34,10 @@ space = model.to_state_space()  # a row is model.sampling_time_ seconds
 rest = space.find_operating_point(y=4.0)
 print(f"4 V at {rest.u[0]:.2f} V; poles {space.linearize(rest).poles[:2].round(3)}")
 step = space.step_response(150, u=rest.u, amplitude=0.2)
-figure, axes = plt.subplots(3, 1, figsize=(7, 8), layout="constrained")
-names = ["-2 std", "level (V) after a step of 0.2 V", "+2 std"]
-bands = pd.DataFrame(step.mean + step.std * [-2, 0, 2], step.time, names)
-bands.plot(ax=axes[0], xlabel="Time (s)")
+with figure_style():
+    figure, axes = plt.subplots(3, 1, figsize=(7, 8))
+axes[0].plot(step.time, step.mean + step.std * [-2, 0, 2], color="C0")
+axes[0].set_ylabel("step response (V)\nto 0.2 V, ±2 std")
 model.to_c("tanks.c")
 model.to_onnx("tanks.onnx", dtype="float64")
 
@@ -55,8 +55,7 @@ for k in range(30):
     mpc.subject_to(level + error <= limit - 0.1 + slack)
     mpc.subject_to(mpc.bounded(-0.3, U[k] - before, 0.3))
     cost, before = cost + (level + error - wanted) ** 2 + (U[k] - before) ** 2, U[k]
-mpc.subject_to(mpc.bounded(1.5, U, 4.0))
-mpc.subject_to(slack >= 0.0)
+mpc.subject_to([mpc.bounded(1.5, U, 4.0), slack >= 0.0])
 mpc.minimize(cost)
 mpc.solver("ipopt", {"print_time": False, "ipopt.print_level": 0, "ipopt.sb": "yes"})
 plan = mpc.to_function("plan", [now, U], [U])
@@ -74,6 +73,8 @@ for k, wanted in enumerate(np.repeat([4.0, 7.0, 3.0], 60)):
     error = tank[1] + noise[k] - level[0]
 path = pd.DataFrame(path, columns=["wanted", "limit", "level (V)", "pump (V)"])
 print(path.max().round(2).to_string())
-path.iloc[:, :3].plot(ax=axes[1])
-path.iloc[:, 3:].plot(ax=axes[2], drawstyle="steps-post", xlabel="Row of 4 s")
+axes[1].plot(4.0 * path.index, path.iloc[:, :3], label=list(path)[:3])
+axes[1].legend(loc="lower center")
+axes[2].step(4.0 * path.index, path["pump (V)"], where="post")
+axes[2].set(xlabel="time (s)", ylabel="pump (V)")
 figure.savefig("engineer.png")

@@ -4,6 +4,7 @@ Nothing else in the package imports a private name, or asks for the release.
 """
 
 import functools
+import os
 from contextlib import nullcontext
 from importlib import metadata
 
@@ -50,8 +51,9 @@ class Interval(_param_validation.Interval):
 class DocumentationLinkMixin:
     """A link to the documentation in the HTML of an estimator.
 
-    The address is that of the package, ``Documentation`` in its metadata. Without one
-    there is no link.
+    The address is in the environment variable ``SKBAYESNN_DOC_URL``, for a site that a
+    user has built and serves, or ``Documentation`` in the metadata of the package.
+    Without either there is no link.
     """
 
     _doc_link_module = __package__
@@ -59,7 +61,8 @@ class DocumentationLinkMixin:
     def _get_doc_link(self):
         urls = metadata.metadata(__package__).get_all("Project-URL") or ()
         pairs = [tuple(map(str.strip, url.split(",", 1))) for url in urls]
-        address = dict(pairs).get("Documentation")
+        published = dict(pairs).get("Documentation")
+        address = os.environ.get("SKBAYESNN_DOC_URL") or published
         if address is None or not type(self).__module__.startswith(__package__):
             return ""
         return f"{address.rstrip('/')}/api/{type(self).__name__}.html"

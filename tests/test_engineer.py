@@ -1,4 +1,4 @@
-"""The example of an engineer's day, whole, where casadi and do-mpc are installed."""
+"""The example of an engineer's day, whole."""
 
 import runpy
 import warnings
@@ -18,8 +18,6 @@ def test_it_is_short_and_public():
 
 @pytest.mark.slow
 def test_the_controller_keeps_its_constraints(tmp_path, monkeypatch):
-    for name in ("casadi", "do_mpc", "onnx"):
-        pytest.importorskip(name, reason="needs casadi, do-mpc and onnx")
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         # do-mpc warns of features that are not installed, casadi of its next release

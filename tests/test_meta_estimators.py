@@ -208,7 +208,8 @@ def test_a_record_in_order_is_not_warned_of():
     ],
 )
 def test_html_links_to_the_documentation(estimator, monkeypatch):
-    """Where the metadata of the package name an address."""
+    """To the address in the metadata of the package, or in the environment."""
+    monkeypatch.delenv("SKBAYESNN_DOC_URL", raising=False)
     told = Message()
     monkeypatch.setattr(_sklearn.metadata, "metadata", lambda package: told)
     assert estimator._get_doc_link() == ""
@@ -219,3 +220,5 @@ def test_html_links_to_the_documentation(estimator, monkeypatch):
     assert estimator._get_doc_link() == link
     html = make_pipeline(FunctionTransformer(), estimator)._repr_html_()
     assert link in html and f"Documentation for {name}" in html
+    monkeypatch.setenv("SKBAYESNN_DOC_URL", "http://localhost:8000")
+    assert estimator._get_doc_link() == f"http://localhost:8000/api/{name}.html"

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._estimators import final_model
-from ._figure import GREEN, INK, check_matplotlib, make_panels, tidy
+from ._figure import GREEN, INK, check_matplotlib, make_panels, tidy, use_log_scale
 from ._likelihood_curves import draw_likelihoods, tracked_likelihoods
 from ._shared_texts import document
 
@@ -142,7 +142,7 @@ class GrowthDisplay:
         found = self.gain[known]
         gains.plot(self.n_components[known], found, "o", color=GREEN, markersize=4)
         if found.size and found.min() > 0 and found.max() > 10 * found.min():
-            gains.set_yscale("log")
+            use_log_scale(gains)
         for panel in self.axes_[:, 0]:
             panel.axvline(
                 self.chosen,

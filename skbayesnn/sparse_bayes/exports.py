@@ -70,7 +70,7 @@ class ExportMixin:
 
         return write_c(self._equations(), path, name)
 
-    def to_onnx(self, path=None, *, dtype="float32"):
+    def to_onnx(self, path=None, *, dtype="float32", combine="median"):
         """Convert one step to ONNX: (state, u) -> (state_next, y).
 
         The graph has standard operators alone, and any number of rows, each of them a
@@ -85,6 +85,10 @@ class ExportMixin:
             A file to write, such as "tanks.onnx".
         dtype : {"float32", "float64"}, default="float32"
             Type of all numbers.
+        combine : {"median", "mean"}, default="median"
+            How y follows from the networks of an ensemble: their weighted median, as in
+            :meth:`predict`, or their weighted mean. The mean has continuous
+            derivatives, which optimisers such as CasADi's need.
 
         Returns
         -------
@@ -95,18 +99,20 @@ class ExportMixin:
         ------
         ImportError
             Without onnx: ``pip install skbayesnn[onnx]``.
+        ValueError
+            For a ``dtype`` or ``combine`` that is none of these.
 
         Notes
         -----
-        Of a single network, the graph consists of Concat, MatMul, Add, Sub, Mul and the
-        activation, which do-mpc turns into an expression of CasADi. The median of an
-        ensemble needs more, which onnxruntime has: give do-mpc one of ``estimators_``.
-        As in the state space, a run that diverges goes on.
+        The graph of a single network, and that of the mean of an ensemble, consist of
+        Concat, MatMul, Add, Sub, Mul and the activation, which do-mpc turns into an
+        expression of CasADi. The median needs operators that do-mpc lacks, and
+        onnxruntime has. As in the state space, a run that diverges goes on.
         """
         from .._onnx_graph import save
         from .deployment.onnx_step import step_model
 
-        return save(step_model(self._equations(), dtype), path)
+        return save(step_model(self._equations(), dtype, combine), path)
 
     def _equations(self):
         """All that the exports need of the model."""

@@ -88,7 +88,6 @@ STATE_SPACE_CONSTRAINTS = {
             "reg_lambda",
             "n_restarts",
             "random_state",
-            "activation",
             "groups",
             "kappa_variance",
             "kappa_weight",
@@ -100,6 +99,7 @@ STATE_SPACE_CONSTRAINTS = {
             "verbose",
         )
     },
+    "activation": [StrOptions({"auto", *ACTIVATIONS})],
     "n_estimators": LAGGED_CONSTRAINTS["n_estimators"],
 }
 

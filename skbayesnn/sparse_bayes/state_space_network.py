@@ -16,6 +16,7 @@ from .._sklearn import fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from ..exceptions import DivergenceWarning
 from .attributes import network_attributes, set_attributes
+from .kernels.activations import ACTIVATION_NAMES
 from .learning.restarts import learn
 from .learning.state_space_problem import pose_state_space
 from .network import split_layers
@@ -79,10 +80,11 @@ class SparseBayesStateSpaceRegressor(
         for the linear path, are allowed. It acts as a temperature: the likelihood is
         raised to the power 1 / ``reg_lambda``. 1 is Bayes' rule for independent
         residuals; choose more, up to 20, where residuals change slowly.
-    n_restarts : int, default=6
-        Fits from different starts, of which the one with the best objective is kept.
-        Every second one begins at a linear model, the others at random dynamics. A fit
-        may end in a poor optimum, so several are needed.
+    n_restarts : int, default=8
+        Starts of the fit, since one may end in a poor optimum. Every second one begins
+        at a linear model, the others at random dynamics. After 15 cycles the quarter
+        with the best objectives goes on, at least two and ``n_estimators``; of these
+        the best objective is kept.
     n_estimators : int, default=1
         Networks of an ensemble: the best of ``n_restarts`` starts, or of as many
         starts as there are networks. Predictions are their median, standard deviations
@@ -95,13 +97,16 @@ class SparseBayesStateSpaceRegressor(
     linear_lags : int, default=15
         Lags of the linear ARX model behind the linear starts; no more than a third of
         the shortest session.
-    {{activation}}
+    activation : {"auto", "tanh", "relu", "logistic"}, default="auto"
+        Function of the hidden units. "auto" gives half of the starts "tanh", for smooth
+        systems, and half "relu", for magnitudes, saturations and overflows; then the
+        objective decides.
     groups : {"element", "row", "column", "layer"} or sequence of these, \
-            default="row"
-        Which weights share a prior variance: all that leave a state, an input or a unit
-        ("row"), which prunes states that nothing needs; each has its own ("element"),
-        all that enter a unit or a state ("column"), or all of a layer ("layer"). With
-        several, a weight's prior is the product of its groups' priors.
+            default="element"
+        Which weights share a prior variance: each has its own ("element"), all that
+        leave a state, an input or a unit ("row"), all that enter a unit or a state
+        ("column"), or all of a layer ("layer"). With several, a weight's prior is the
+        product of its groups' priors.
     {{kappa_variance}}
     {{kappa_weight}}
     {{noise}}
@@ -121,6 +126,8 @@ class SparseBayesStateSpaceRegressor(
         (n_states, n_inputs), (n_outputs, n_states) and (n_outputs, n_inputs), in scaled
         units. The basis of the states is arbitrary: any invertible linear map of them,
         applied to all equations, gives the same model.
+    activation_ : str
+        Function of the hidden units of the best network.
     {{coefs}}
     skip_coef_, skip_mask_, skip_prior_variance_ : ndarray of shape \
             (n_features, n_states + n_outputs)
@@ -178,12 +185,12 @@ class SparseBayesStateSpaceRegressor(
         *,
         hidden_layer_sizes=(8,),
         reg_lambda=5.0,
-        n_restarts=6,
+        n_restarts=8,
         n_estimators=1,
         random_state=None,
         linear_lags=15,
-        activation="tanh",
-        groups="row",
+        activation="auto",
+        groups="element",
         kappa_variance=1e-6,
         kappa_weight=1e-3,
         noise="gaussian",
@@ -305,6 +312,7 @@ class SparseBayesStateSpaceRegressor(
         attributes = network_attributes(best)
         n_diverged = np.array(fit.n_diverged)
         attributes["history_"] = best.history | {"n_diverged_starts": n_diverged}
+        attributes["activation_"] = ACTIVATION_NAMES[best.fitted.network.activation]
         attributes["order_"] = _count_states(best.fitted.network, self.n_states)
         linear = attributes.get("skip_coef_", attributes["coefs_"][-1])
         n, n_inputs = self.n_states, self.n_features_in_

@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 from skbayesnn import SparseBayesStateSpaceRegressor
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning
+from skbayesnn.sparse_bayes.learning import restarts
 
 
 def linear(**options):
@@ -146,6 +147,50 @@ def test_an_ensemble_predicts_the_median_of_its_networks():
     np.testing.assert_allclose(std**2, np.mean(variances, axis=0) + spread)
 
 
+def test_both_activations_are_tried():
+    rng = np.random.default_rng(0)
+    u, x = rng.standard_normal((150, 1)), np.zeros(150)
+    for t in range(149):
+        x[t + 1] = 0.8 * x[t] + 0.6 * u[t, 0]
+    noise = 0.02 * rng.standard_normal(150)
+    model = SparseBayesStateSpaceRegressor(
+        1, hidden_layer_sizes=4, n_restarts=4, random_state=0
+    )
+    for y, activation in ((np.abs(x), "relu"), (np.tanh(x), "tanh")):
+        assert model.fit(u, y + noise).activation_ == activation
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("n_restarts", "n_estimators", "expected"), [(12, 1, 3), (6, 3, 3)]
+)
+def test_the_better_starts_go_on(monkeypatch, n_restarts, n_estimators, expected):
+    """Those with the best objectives behind the first stage."""
+    first, gone_on, run = [], [], restarts.run_start
+
+    def watched(problem, seed, before, n_stages):
+        done = run(problem, seed, before, n_stages)
+        if before is None:
+            first.append(done.state.objective)
+        else:
+            gone_on.append(before.state.objective)
+            assert done.history[: len(before.history)] == before.history
+        return done
+
+    monkeypatch.setattr(restarts, "run_start", watched)
+    u, y = make_coupled_drives(60, return_X_y=True, random_state=0)
+    SparseBayesStateSpaceRegressor(
+        2,
+        hidden_layer_sizes=2,
+        n_restarts=n_restarts,
+        n_estimators=n_estimators,
+        max_cycles=2,
+        random_state=0,
+    ).fit(u, y)
+    assert len(first) == n_restarts
+    assert sorted(gone_on) == sorted(first)[:expected]
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_of_several_restarts_the_best_objective_is_kept():
     u, y = make_coupled_drives(80, return_X_y=True, random_state=0)
@@ -162,7 +207,7 @@ def test_of_several_restarts_the_best_objective_is_kept():
 def test_states_that_the_outputs_do_not_need_are_pruned():
     """Five states are offered to a system of two."""
     U, y, number, _ = cases.records((300, 300), noise=0.05)
-    model = linear(hidden_layer_sizes=3, reg_lambda=5.0, n_restarts=2)
+    model = linear(hidden_layer_sizes=3, reg_lambda=5.0, n_restarts=2, groups="row")
     model.set_params(n_states=5).fit(U, y, sessions=number)
     assert model.order_ == 2
     modulus = np.sort(np.abs(np.linalg.eigvals(model.state_matrix_)))

@@ -3,12 +3,13 @@ An RBM that chooses its size
 ============================
 
 ``FrankWolfeRBM()`` trains models of 16, 32, 64, ... hidden units for a short time and
-compares their likelihoods on rows that are held out. The winner is trained further.
+compares their likelihoods on held-out rows. The best of them is trained further.
 """
 
 # %%
-# scikit-learn's digits, black or white. ``max_updates`` keeps this page short; leave
-# ``fine_tune`` out for a full training, which takes about a minute.
+# The data are scikit-learn's digits, with black or white pixels. ``max_updates`` keeps
+# this example short. Leave out ``fine_tune`` for a full training, which takes about a
+# minute.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
@@ -23,13 +24,13 @@ rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(train)
 print(rbm.n_components_, "units after", rbm.n_updates_, "updates")
 
 # %%
-# The race of the sizes:
+# The comparison of the sizes:
 GrowthDisplay.from_estimator(rbm)
 plt.show()
 
 # %%
-# The training of the winner. Where a line goes back to the left, training returned to
-# the best model:
+# The training of the best one. Where a line goes back to the left, training returned to
+# an earlier, better model:
 ConvergenceDisplay.from_estimator(rbm)
 plt.show()
 
@@ -37,8 +38,8 @@ plt.show()
 # Likelihood of new rows, and an estimate of its error
 # -----------------------------------------------------
 #
-# The partition function is estimated by annealing in both directions. If both agree,
-# the likelihood can be trusted.
+# The partition function is estimated by annealing in both directions. If the two
+# estimates agree, the likelihood can be trusted.
 both = rbm.log_partition("both", random_state=0)
 print(f"test log-likelihood: {rbm.score(test):.2f} nats per image")
 print(f"log Z forward {both.forward.log_partition:.2f}")

@@ -2,8 +2,8 @@
 Fill in missing values
 ======================
 
-An RBM knows how features depend on each other, so it can fill in those that are
-missing: expected values, or samples.
+An RBM has learned how the features depend on each other, so it can fill in missing ones
+with their expected values or with samples.
 """
 
 # %%
@@ -12,14 +12,15 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from skbayesnn import FrankWolfeRBM
+from skbayesnn.displays import figure_style
 
 X = (load_digits().data > 7.5).astype(float)
 train, test = X[:1347], X[1347:]
 rbm = FrankWolfeRBM(60, unit_penalty=0.003, random_state=0).fit(train)
 
 # %%
-# The lower half of test images is hidden: NaN. ``impute`` returns the probability that
-# each of these pixels is on; the samples are draws of the whole lower half.
+# The lower half of the test images is set to NaN. ``impute`` returns the probability
+# that each of these pixels is on. ``strategy="sample"`` draws all of them together.
 hidden = test[:8].copy()
 hidden[:, 32:] = np.nan
 expected = rbm.impute(hidden, n_steps=500, random_state=0)
@@ -31,15 +32,16 @@ rows = [
     ("expected", expected),
     ("drawn", drawn),
 ]
-figure, panels = plt.subplots(4, 8, figsize=(8, 4.2), layout="constrained")
+with figure_style():
+    figure, panels = plt.subplots(4, 8, figsize=(8, 4.2))
 colors = plt.get_cmap("gray_r").with_extremes(bad="#e0b080")
 for line, (title, images) in zip(panels, rows, strict=True):
     for axes, image in zip(line, images, strict=True):
         axes.imshow(image.reshape(8, 8), cmap=colors, vmin=0, vmax=1)
-        axes.set_xticks([])
-        axes.set_yticks([])
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(True)
     line[0].set_ylabel(title, rotation=0, ha="right", va="center")
-figure.suptitle("Images, what was given of them, expected and drawn pixels")
+figure.suptitle("Images, their given halves, expected and drawn pixels")
 plt.show()
 
 # %%

@@ -2,9 +2,9 @@
 Features for a classifier
 =========================
 
-An RBM in a pipeline of scikit-learn: its hidden units are the features of a logistic
-regression. It is fitted without the labels, so the features need not be better than the
-pixels; a comparison tells.
+Here an RBM is the first step of a scikit-learn pipeline, and its hidden units are the
+features of a logistic regression. The RBM is fitted without the labels, so its features
+are not always better than the pixels. This example compares them.
 """
 
 # %%
@@ -16,6 +16,7 @@ from sklearn.neural_network import BernoulliRBM
 from sklearn.pipeline import make_pipeline
 
 from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn.displays import figure_style
 
 X, y = load_digits(return_X_y=True)
 train, test, y_train, y_test = train_test_split(
@@ -41,9 +42,10 @@ for name, rbm in rbms.items():
 
 # %%
 # One standard error of an accuracy on 450 images is about 0.01.
-figure, axes = plt.subplots(figsize=(7, 2.2), layout="constrained")
-axes.errorbar(list(accuracy.values()), list(accuracy), xerr=0.01, fmt="o")
-axes.set_title("Accuracy of the classifier, by features")
-axes.set_xlabel("accuracy on 450 test images, ± one standard error")
-axes.set_ylim(-0.5, 2.5)
+with figure_style():
+    figure, axes = plt.subplots(figsize=(7, 2.2))
+    axes.errorbar(list(accuracy.values()), list(accuracy), xerr=0.01, fmt="o")
+    axes.set_title("Accuracy of the classifier, by features")
+    axes.set_xlabel("accuracy on 450 test images, ± one standard error")
+    axes.set_ylim(-0.5, 2.5)
 plt.show()

@@ -8,8 +8,8 @@ one record and tested on another: one for prediction one step ahead, one for sim
 """
 
 # %%
-# The record comes with the package as a simulation. ``data`` has one column for each
-# input, and ``target`` is the level in volts of its sensor.
+# The record is a simulation, so no file is needed. ``data`` has one column for each
+# input. ``target`` is the level in volts of its sensor.
 import matplotlib.pyplot as plt
 
 from skbayesnn import SparseBayesNARXRegressor
@@ -34,13 +34,13 @@ for lag, relevance in model.lag_relevance_.items():
     print(f"{lag:8} {relevance:.3f}")
 
 # %%
-# Weights that were pruned are blank:
+# How many weights and units of each layer were kept:
 SparsityDisplay.from_estimator(model)
 plt.suptitle("Weights and units that were kept")
 plt.show()
 
 # %%
-# ``predict(X, y)`` predicts every row from the measured outputs before it. The first
+# ``predict(X, y)`` predicts each row from the measured outputs before it. The first
 # ``max_lag_`` rows cannot be predicted, so errors leave them out.
 one_step, std = model.predict(test.data, test.target, return_std=True)
 rmse = simulation_rmse(test.target, one_step, n_initialization=model.max_lag_)
@@ -50,7 +50,7 @@ print(f"one step ahead: {rmse:.3f} V")
 # Simulation
 # ----------
 #
-# A simulator gets the inputs and the first outputs only; then it uses its own
+# A simulator is given only the inputs and the first outputs. After them it uses its own
 # predictions. ``focus="simulation"`` fits the model to the errors of this free run.
 simulator = SparseBayesNARXRegressor(10, 10, focus="simulation", random_state=0)
 simulator.fit(tanks.data, tanks.target)
@@ -62,7 +62,7 @@ for title, fitted in [("one-step model", model), ("simulator", simulator)]:
     print(f"free run of the {title}: {rmse:.3f} V")
 
 # %%
-# The band holds two standard deviations on either side.
+# The band is two standard deviations wide on either side.
 SimulationDisplay.from_estimator(
     simulator,
     test.data,

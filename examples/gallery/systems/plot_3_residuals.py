@@ -2,8 +2,8 @@
 Is the model good enough? Residuals and lags
 ============================================
 
-The residuals of a good model are white and independent of the inputs. A model with too
-few lags shows where they are missing.
+The residuals of a good model are white and independent of the inputs. If a model has too
+few lags, the correlations of its residuals show which lags are missing.
 """
 
 # %%
@@ -22,15 +22,15 @@ for t in range(4, 600):
 
 # %%
 # Two lags do not reach the dead time. The cross-correlation between residuals and input
-# leaves its bounds at the lag that is missing, 4:
+# exceeds its bounds at lag 4, which is missing:
 short = SparseBayesNARXRegressor(2, 2, random_state=0).fit(u[:400], y[:400])
 ResidualAnalysisDisplay.from_estimator(short, u[400:], y[400:])
 plt.suptitle("Correlations of the residuals, two lags")
 plt.show()
 
 # %%
-# ``longer_lags_`` says the same without a plot: which fraction of the variance of the
-# residuals the next lags of each signal would explain.
+# ``longer_lags_`` says the same without a plot. It holds the fraction of the variance of
+# the residuals that the next lags of each signal would explain.
 print(short.longer_lags_)
 
 # %%

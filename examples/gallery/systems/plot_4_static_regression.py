@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skbayesnn import SparseBayesMLPRegressor
+from skbayesnn.displays import figure_style
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, size=(150, 5))
@@ -27,12 +28,14 @@ grid = np.zeros((200, 5))
 grid[:, 0] = np.linspace(-3, 3, 200)
 mean, std = model.predict(grid, return_std=True)
 
-figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
-axes.fill_between(grid[:, 0], mean - 2 * std, mean + 2 * std, alpha=0.3, label="±2σ")
-axes.plot(grid[:, 0], mean, label="prediction")
-axes.plot(X[:, 0], y, ".", color="black", markersize=3, label="training data")
-axes.set_title("Prediction with its band, and the training data")
-axes.set_xlabel("first input")
-axes.set_ylabel("y")
-axes.legend(frameon=False)
+x, lower, upper = grid[:, 0], mean - 2 * std, mean + 2 * std
+with figure_style():
+    figure, axes = plt.subplots(figsize=(7, 3.5))
+    axes.fill_between(x, lower, upper, alpha=0.3, label="±2σ")
+    axes.plot(x, mean, label="prediction")
+    axes.plot(X[:, 0], y, ".", color="black", markersize=3, label="training data")
+    axes.set_title("Prediction with its band, and the training data")
+    axes.set_xlabel("first input")
+    axes.set_ylabel("y")
+    axes.legend()
 plt.show()

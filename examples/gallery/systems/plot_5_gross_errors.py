@@ -2,18 +2,19 @@
 A sensor that fails now and then
 ================================
 
-Gross errors in a few rows pull a model with Gaussian errors away. With
-``noise="student_t"`` the degrees of freedom of the errors are learned, and such rows
-count little.
+A few rows with gross errors can spoil a model that assumes Gaussian errors. With
+``noise="student_t"``, the degrees of freedom of the error distribution are learned, and
+such rows get little weight.
 """
 
 # %%
-# Simulated tanks; the sensor reads a value that is far off in 2 % of the training rows.
+# In 2 % of the training rows of the simulated tanks, the sensor reads a wrong value.
 import matplotlib.pyplot as plt
 import numpy as np
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
+from skbayesnn.displays import figure_style
 from skbayesnn.metrics import simulation_rmse
 
 tanks = make_cascaded_tanks(random_state=0)
@@ -36,11 +37,12 @@ print(f"learned degrees of freedom: {model.degrees_of_freedom_:.1f}")
 # %%
 # The residuals of the training record show which rows were wrong.
 residuals = y - model.predict(tanks.data, y)
-figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
-axes.plot(residuals, linewidth=0.8, label="residuals")
-axes.plot(wrong, residuals[wrong], "o", mfc="none", color="C3", label="wrong rows")
-axes.set_title("Residuals of the training record")
-axes.set_xlabel("row")
-axes.set_ylabel("measured − predicted (V)")
-axes.legend(frameon=False)
+with figure_style():
+    figure, axes = plt.subplots(figsize=(7, 3.2))
+    axes.plot(residuals, linewidth=0.8, label="residuals")
+    axes.plot(wrong, residuals[wrong], "o", mfc="none", color="C1", label="wrong rows")
+    axes.set_title("Residuals of the training record")
+    axes.set_xlabel("row")
+    axes.set_ylabel("measured − predicted (V)")
+    figure.legend(loc="outside lower center", ncols=2)
 plt.show()

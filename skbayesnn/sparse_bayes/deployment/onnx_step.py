@@ -12,8 +12,16 @@ OPERATORS = {TANH: "Tanh", RELU: "Relu"}
 ROUNDING_SINGLE = 1e-6
 
 
-def step_model(equations, dtype):
-    """The model (state, u) -> (state_next, y) of a `Equations`."""
+COMBINATIONS = ("median", "mean")
+
+
+def step_model(equations, dtype, combine="median"):
+    """The model (state, u) -> (state_next, y) of a `Equations`.
+
+    ``combine`` says how y follows from the networks of an ensemble.
+    """
+    if combine not in COMBINATIONS:
+        raise ValueError(f"combine must be one of {COMBINATIONS}; got {combine!r}.")
     graph = GraphBuilder(dtype)
     # an input of no width could not be fed by all runtimes
     widths = {"state": equations.n_states, "u": equations.n_inputs}
@@ -26,7 +34,8 @@ def step_model(equations, dtype):
     n_values = equations.n_states + equations.n_inputs
     members = [_member(graph, v, step, n_values, name) for step in equations.steps]
     if n_networks > 1:
-        _median(graph, members, equations.weights)
+        join = _median if combine == "median" else _mean
+        join(graph, members, equations.weights)
     outputs = {"state_next": equations.n_states, "y": equations.n_outputs}
     if equations.n_states:
         joined = graph.node("Concat", v, *members, axis=1, name="all_values")
@@ -101,6 +110,17 @@ def _rescaled(graph, fitted, scaled, name):
     scaling = fitted.scaling
     product = graph.node("Mul", scaled, graph.constant(scaling.y_scale))
     return graph.node("Add", product, graph.constant(scaling.y_offset), name=name)
+
+
+def _mean(graph, members, weights):
+    """Weighted mean over the networks, named "y"."""
+    parts = [
+        graph.node("Mul", member, graph.constant(weight))
+        for member, weight in zip(members, weights, strict=True)
+    ]
+    total = parts[0]
+    for k, part in enumerate(parts[1:], start=2):
+        total = graph.node("Add", total, part, name="y" if k == len(parts) else None)
 
 
 def _median(graph, members, weights):

@@ -14,6 +14,7 @@ from ..._numba import STRICT, kernel
 
 TANH, RELU, LOGISTIC = 0, 1, 2
 ACTIVATIONS = {"tanh": TANH, "relu": RELU, "logistic": LOGISTIC}
+ACTIVATION_NAMES = {code: name for name, code in ACTIVATIONS.items()}
 BLOCK = 64
 
 _LOG2E = 1.4426950408889634

@@ -115,6 +115,21 @@ def _within(limits, a, first, n_states):
 
 
 @kernel
+def _direct(values, source, delta, target, s):
+    """Derivatives by the parameters with the state held fixed."""
+    for p in range(len(source)):
+        s[p] = values[source[p]] * delta[target[p]]
+    s[len(source) :] = 0.0
+
+
+@kernel
+def _add(s, factor, past):
+    """Add what comes through one state; a function of its own is vectorised."""
+    for p in range(len(s)):
+        s[p] += factor * past[p]
+
+
+@kernel
 def _run_rows(layers, run, states, outputs, places, S, memory, scratch, derive):
     X, state, begin = run.X, run.state, run.begin
     (source, target), values = places, scratch.values
@@ -145,14 +160,10 @@ def _run_rows(layers, run, states, outputs, places, S, memory, scratch, derive):
             delta[first + o] = 1.0
             backward_row(layers, a, delta)
             s = S[row * n_outputs + o - n_states] if o >= n_states else of_next[o]
-            for p in range(n_weights):
-                s[p] = values[source[p]] * delta[target[p]]
-            s[n_weights:] = 0.0
+            _direct(values, source, delta, target, s)
             for i in range(X.shape[1]):
                 if state[i] >= 0:
-                    past = of_state[state[i]]
-                    for p in range(len(s)):
-                        s[p] += delta[i] * past[p]
+                    _add(s, delta[i], of_state[state[i]])
         for k in range(n_states if derive else 0):
             for p in range(of_state.shape[1]):
                 of_state[k, p] = of_next[k, p]

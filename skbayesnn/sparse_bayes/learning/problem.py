@@ -80,6 +80,7 @@ class Problem(NamedTuple):
     one_step : data whose errors one step ahead a model of free runs reports, or None
     starts : draws networks to begin with, as `state_space_problem.StateSpaceStarts`
         does; None for perceptrons with random weights
+    n_screening : stages after which only the better starts go on; 0 for none
     """
 
     data: OneStepData
@@ -98,6 +99,7 @@ class Problem(NamedTuple):
     ranking: FitData | None = None
     one_step: OneStepData | None = None
     starts: object = None
+    n_screening: int = 0
 
 
 def make_scaling(X, Y, normalize, sample_weight=None):

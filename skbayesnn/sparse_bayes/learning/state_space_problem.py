@@ -17,21 +17,25 @@ HIDDEN_TO_STATES = 0.1
 # Largest modulus of random dynamics, and the standard deviation of what an input adds.
 RANDOM_MODULUS = 0.8
 RANDOM_INPUT = 0.4
+# A magnitude, a saturation or an overflow is made of pieces, other systems are smooth.
+AUTOMATIC_ACTIVATIONS = "tanh", "relu"
 
 
 class StateSpaceStarts(NamedTuple):
     """Draws networks to begin with, and their prior.
 
     Every second one begins at the linear model, the others with random dynamics: where
-    the output is an even function of the state, a linear model explains nothing.
+    the output is an even function of the state, a linear model explains nothing. Every
+    activation is tried with both.
 
+    activations : names, those of the starts in turn
     sizes : units in each layer, features first
     n_states, n_sessions : the first and the last features
     """
 
     linear: LinearSystem
     sizes: tuple
-    activation: str
+    activations: tuple
     groups: tuple
     skip: bool
     n_states: int
@@ -40,7 +44,8 @@ class StateSpaceStarts(NamedTuple):
 
     def draw(self, rng, number):
         """Network and prior of the start with this number."""
-        network = init_network(self.sizes, self.activation, rng, self.skip)
+        activation = self.activations[(number + number // 2) % len(self.activations)]
+        network = init_network(self.sizes, activation, rng, self.skip)
         layers = split_layers(network.theta, network.sizes, self.skip)
         if self.skip:
             hidden = layers[-2][0]
@@ -114,10 +119,12 @@ def pose_state_space(options, U, Y, starts, n_states, lag):
     data = lay_out_for_fit(U, Y, starts, n_states, weights)
     n_features = n_states + n_inputs + n_sessions
     sizes = (n_features, *options.hidden_layer_sizes, n_states + n_outputs)
+    named = options.activation
+    activations = AUTOMATIC_ACTIVATIONS if named == "auto" else (named,)
     draws = StateSpaceStarts(
         linear=realize(U, Y, starts, n_states, lag),
         sizes=sizes,
-        activation=options.activation,
+        activations=activations,
         groups=options.groups,
         skip=options.skip,
         n_states=n_states,
@@ -140,6 +147,7 @@ def pose_state_space(options, U, Y, starts, n_states, lag):
         max_cycles=options.max_cycles,
         verbose=options.verbose,
         starts=draws,
+        n_screening=1,
     )
 
 

@@ -65,11 +65,43 @@ def test_the_file_and_its_metadata(tmp_path):
     assert {opset.domain for opset in read.opset_import} == {""}
 
 
-def test_a_single_network_needs_few_operators():
-    """Those that do-mpc reads."""
-    nodes = fit_model("difference").to_onnx().graph.node
-    known = {"Concat", "MatMul", "Add", "Sub", "Mul", "Tanh"}
-    assert {node.op_type for node in nodes} == known
+@pytest.mark.parametrize("name", ["ensemble", "ensemble, two by two", "other lags"])
+def test_the_mean_of_an_ensemble(name):
+    """Each network runs on its own outputs, and y is the mean of all."""
+    model = fit_model(name)
+    u, _ = new_record(model)
+    equations = model._equations()
+    x, expected = equations.mean_state(), []
+    for now in u:
+        v = np.concatenate([x, now])
+        expected.append(equations.weights @ equations.member_outputs(v))
+        x, _ = equations.step(x, now)
+    start = model.to_state_space().initial_state()[None]
+    found = run(model.to_onnx(dtype="float64", combine="mean"), u, start)
+    assert_allclose(found[:, 0], expected, atol=1e-11)
+    single = fit_model("default")
+    assert single.to_onnx(combine="mean") == single.to_onnx()
+
+
+# do-mpc tells at its import what else it could do
+@pytest.mark.filterwarnings("ignore:The .* feature:UserWarning")
+@pytest.mark.parametrize("name", ["difference", "ensemble"])
+def test_do_mpc_reads_it(name):
+    """The expression of CasADi is the step of the file."""
+    import casadi
+    from do_mpc.sysid import ONNXConversion
+
+    model = fit_model(name)
+    space = model.to_state_space()
+    file = model.to_onnx(dtype="float64", combine="mean")
+    x, u = casadi.SX.sym("x", 1, space.n_states), casadi.SX.sym("u", 1, 1)
+    network = ONNXConversion(file)
+    network.convert(state=x, u=u)
+    step = casadi.Function("step", [x, u], [network["state_next"], network["y"]])
+    state = space.initial_state()
+    expected = session(file).run(None, {"state": state[None], "u": [[0.7]]})
+    for one, other in zip(step(state, 0.7), expected, strict=True):
+        assert_allclose(one.full(), other, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -90,6 +122,8 @@ def test_errors(monkeypatch):
     model = fit()
     with pytest.raises(ValueError, match="dtype must be one of"):
         model.to_onnx(dtype="float16")
+    with pytest.raises(ValueError, match="combine must be one of"):
+        model.to_onnx(combine="sum")
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install skbayesnn\[onnx\]"):
         model.to_onnx()

@@ -79,8 +79,8 @@ def mark_as_diverged(monkeypatch, *numbers):
     """Every fit takes the starts with these numbers for diverged."""
     run, calls = restarts.run_start, itertools.count()
 
-    def marked(problem, seed):
-        done = run(problem, seed)
+    def marked(*arguments):
+        done = run(*arguments)
         return done._replace(diverged=next(calls) in numbers)
 
     monkeypatch.setattr(restarts, "run_start", marked)
