@@ -8,7 +8,9 @@ KNNImputer and FrankWolfeRBM.impute. It needs neither a data file nor a network.
 """
 
 import argparse
+import json
 import time
+from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -29,6 +31,7 @@ N_SHOWN = 10
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", default="impute_pixels.png", help="figure file")
+    parser.add_argument("--results", type=Path, help="JSON file for the log-losses")
     arguments = parser.parse_args()
 
     X = (load_digits().data > 7.5).astype(float)
@@ -41,10 +44,12 @@ def main():
     )
     knn = KNNImputer(n_neighbors=N_NEIGHBORS, keep_empty_features=True).fit(train)
 
-    print("\nErrors at the hidden pixels of the test images; log-loss in nats a pixel")
+    print(
+        "\nErrors at the hidden pixels of the test images; log-loss in nats per pixel"
+    )
     header = "hidden       method               RMSE  log-loss  seconds"
     print(f"{header}\n{'-' * len(header)}")
-    columns = []
+    columns, losses = [], {}
     for title, hidden in hide(test.shape).items():
         masked = np.where(hidden, np.nan, test)
         filled = {}
@@ -57,8 +62,11 @@ def main():
             filled[method] = impute(masked)
             elapsed = time.perf_counter() - start
             rmse, loss = errors(test[hidden], filled[method][hidden])
+            losses.setdefault(title, {})[method] = round(loss, 4)
             print(f"{title:12} {method:18}{rmse:7.3f}{loss:10.3f}{elapsed:9.2f}")
         columns += [(f"{title}\nhidden", masked), *filled.items()]
+    if arguments.results:
+        arguments.results.write_text(json.dumps(losses, indent=1) + "\n")
 
     try:
         import matplotlib  # noqa: F401
@@ -109,8 +117,8 @@ def draw(rows):
     for line, (title, images) in zip(panels, rows, strict=True):
         for axes, image in zip(line, images[:N_SHOWN], strict=True):
             axes.imshow(image.reshape(8, 8), cmap=colors, vmin=0, vmax=1)
-            axes.set_xticks([])
-            axes.set_yticks([])
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(True)
         line[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=10)
     figure.suptitle(
         "Hidden pixels of test images (orange) and their expected values", fontsize=11

@@ -148,6 +148,21 @@ def same_time_caltech():
     return same_time("caltech")
 
 
+def impute_pixels():
+    """Log-losses of hidden pixels."""
+    methods = {
+        "FrankWolfeRBM": "`FrankWolfeRBM.impute`",
+        "KNNImputer": "`KNNImputer`, 20 neighbours",
+        "mean of the pixel": "mean of the pixel",
+    }
+    rows = [
+        [f"a {hidden}" if "random" in hidden else f"the {hidden}"]
+        + [number(losses[method]) for method in methods]
+        for hidden, losses in load("impute_pixels").items()
+    ]
+    return ["Hidden pixels", *methods.values()], rows
+
+
 def speed():
     results = load("rbm_speed")
     heading = ["", "seconds", "of the dense products alone", "of scikit-learn"]

@@ -371,3 +371,25 @@ def streaming():
         cells = [f"{found[call]['median']:.2f}" for call in ("step", "step and update")]
         rows.append([model, ", ".join(map(str, found["weights"])), *cells])
     return ["model", "weights", "`step` (µs)", "`step` and `update` (µs)"], rows
+
+
+def exports():
+    """Difference from a stream and time of a step, by form of the model."""
+    titles = {
+        "prediction, 5 lags": "one step, 5 lags",
+        "simulation, 20 lags": "free run, 20 lags",
+        "ensemble of 4, 5 lags": "ensemble of 4, 5 lags",
+    }
+    forms = ["C, double", "C, float", "onnxruntime, float64", "onnxruntime, float32"]
+
+    def cell(found):
+        difference, ns = found["largest difference"], found["ns"]["min"]
+        time = f"{ns:.0f} ns" if ns < 1000 else f"{number(ns / 1000, 2)} µs"
+        return f"{difference:.0e} V, {time}" if difference else f"0, {time}"
+
+    rows = []
+    for name, title in titles.items():
+        found = load("exports")[name]
+        step = f"{number(found['stream.step']['ns']['min'] / 1000, 2)} µs"
+        rows.append([title, *(cell(found[form]) for form in forms), step])
+    return ["model", *forms, "`stream.step` from Python"], rows

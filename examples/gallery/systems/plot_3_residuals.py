@@ -2,8 +2,8 @@
 Is the model good enough? Residuals and lags
 ============================================
 
-The residuals of a good model are white and independent of the inputs. If a model has too
-few lags, the correlations of its residuals show which lags are missing.
+The residuals of a good model are white and independent of the inputs. If a model has
+too few lags, the correlations of its residuals show which lags are missing.
 """
 
 # %%
@@ -29,8 +29,8 @@ plt.suptitle("Correlations of the residuals, two lags")
 plt.show()
 
 # %%
-# ``longer_lags_`` says the same without a plot. It holds the fraction of the variance of
-# the residuals that the next lags of each signal would explain.
+# ``longer_lags_`` says the same without a plot. It holds the fraction of the variance
+# of the residuals that the next lags of each signal would explain.
 print(short.longer_lags_)
 
 # %%

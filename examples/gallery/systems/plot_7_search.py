@@ -3,8 +3,8 @@ Search over parameters by simulation
 ====================================
 
 This example uses scikit-learn's ``GridSearchCV`` with the scorer of free runs.
-Contiguous blocks of the record are held out in turn. They are passed as ``sessions``, so
-that no lag reaches across the gap that a held-out block leaves.
+Contiguous blocks of the record are held out in turn. They are passed as ``sessions``,
+so that no lag reaches across the gap that a held-out block leaves.
 """
 
 # %%
