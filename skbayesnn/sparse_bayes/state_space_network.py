@@ -9,8 +9,8 @@ from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import network_attributes, set_attributes
-from .kernels.activations import ACTIVATION_NAMES
 from .forecasting import ForecastMixin
+from .kernels.activations import ACTIVATION_NAMES
 from .lagged import LaggedPredictorMixin, make_state_model
 from .learning.restarts import learn
 from .learning.state_space_problem import pose_state_space
