@@ -7,6 +7,7 @@ from .sparse_bayes.deployment.state_space import StateSpaceModel
 from .sparse_bayes.mlp import SparseBayesMLPRegressor
 from .sparse_bayes.narx import SparseBayesNARXRegressor
 from .sparse_bayes.narx_cv import SparseBayesNARXRegressorCV
+from .sparse_bayes.prediction.state_streaming import StateEstimate
 from .sparse_bayes.prediction.streaming import SimulationState, StreamingPredictor
 from .sparse_bayes.state_space_network import SparseBayesStateSpaceRegressor
 
@@ -21,6 +22,7 @@ __all__ = [
     "SparseBayesNARXRegressor",
     "SparseBayesNARXRegressorCV",
     "SparseBayesStateSpaceRegressor",
+    "StateEstimate",
     "StateSpaceModel",
     "StreamingPredictor",
     "__version__",

@@ -400,6 +400,57 @@ def state_space_derivatives(theta, sizes, activation, U, initial, step=1e-30):
     return np.array(columns).T
 
 
+def state_space_jacobian(layers, activation, x, u, step=1e-30):
+    """Derivatives of (next x, y) by x, by the complex step."""
+    columns = []
+    for k in range(len(x)):
+        moved = x.astype(complex)
+        moved[k] += 1j * step
+        out = forward(layers, activation, np.concatenate([moved, u])[None])[0]
+        columns.append(np.imag(out) / step)
+    return np.array(columns).T
+
+
+def state_space_filter(layers, activation, U, Y, start, noise, horizon, S):
+    """Extended Kalman filter, and its predictions so many steps ahead.
+
+    ``start`` and ``noise`` are (mean, covariance) of the first row's state and
+    (covariance, variances); ``S`` (n_rows, n_outputs, n_columns) errors of the outputs
+    of a free run, as far as they do not come from the state at the start.
+
+    Returns outputs (n_rows, n_outputs), NaN in the first horizon - 1 rows; their
+    variances by the state; and what is left in them of the errors of the free run, and
+    behind these of the state at the start.
+    """
+    (x, P), (Q, R), n = start, noise, len(start[0])
+    S = np.concatenate([S, np.zeros((*Y.shape, n))], axis=2)
+    D = np.hstack([np.zeros((n, S.shape[2] - n)), np.eye(n)])
+    outputs, variance, left = (np.full(A.shape, np.nan) for A in (Y, Y, S))
+
+    def linearized(x, u):
+        J = state_space_jacobian(layers, activation, x, u)
+        out = forward(layers, activation, np.concatenate([x, u])[None])[0]
+        return out[:n], out[n:], J[:n], J[n:]
+
+    for t in range(len(Y)):
+        z, V, E = x, P, D
+        for row in range(t, min(t + horizon, len(Y))):
+            following, y, A, C = linearized(z, U[row])
+            if row == t + horizon - 1:
+                outputs[row], variance[row] = y, np.diag(C @ V @ C.T)
+                left[row] = C @ E + S[row]
+            z, V, E = following, A @ V @ A.T + Q, A @ E
+        known = np.isfinite(Y[t])
+        _, y, _, C = linearized(x, U[t])
+        C = C[known]
+        gain = P @ C.T @ np.linalg.inv(C @ P @ C.T + np.diag(R[known]))
+        x = x + gain @ (Y[t] - y)[known]
+        P, D = P - gain @ C @ P, D - gain @ (C @ D + S[t][known])
+        x, _, A, _ = linearized(x, U[t])
+        P, D = A @ P @ A.T + Q, A @ D
+    return outputs, variance, left
+
+
 def stretches(U, Y, regressors, sessions):
     """Gap-free stretches as (start, stop), and which rows follow a complete window."""
     max_lag = max(lag for _, lag in regressors)

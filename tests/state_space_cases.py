@@ -1,6 +1,12 @@
 """Linear systems with hidden states, and records of them."""
 
+import naive
 import numpy as np
+
+from skbayesnn.sparse_bayes.fitted import FittedNetwork
+from skbayesnn.sparse_bayes.network import init_network
+from skbayesnn.sparse_bayes.prediction.hidden_states import StateSpaceNetwork
+from skbayesnn.sparse_bayes.scaling import Scaling
 
 A = np.array([[0.9, 0.2], [-0.2, 0.7]])
 B = np.array([[0.5], [1.0]])
@@ -26,3 +32,53 @@ def records(lengths=(120, 80), noise=0.0, seed=0):
     y = np.concatenate(Y)[:, 0]
     y += noise * rng.standard_normal(len(y))
     return np.concatenate(U), y, np.repeat(np.arange(len(lengths)), lengths), initial
+
+
+NOISE = 0.1
+
+
+def scaling(n_outputs=1):
+    """Features are two states, an input, and the indicator of a session."""
+    offset, scale = np.array([0.0, 0.0, 0.5, 0.0]), np.array([1.0, 1.0, 2.0, 1.0])
+    return Scaling(offset, scale, np.full(n_outputs, 3.0), np.full(n_outputs, 4.0))
+
+
+def fitted(network, n_outputs=1):
+    """A `StateSpaceNetwork` of two states, with noise of the steps."""
+    rng = np.random.default_rng(1)
+    root = 0.01 * rng.standard_normal((len(network.theta),) * 2)
+    noise = np.full(n_outputs, NOISE)
+    one = FittedNetwork(network, scaling(n_outputs), root @ root.T, noise)
+    covariance = np.array([[2.0, 0.3], [0.3, 1.0]])
+    visited, process = rng.standard_normal((5, 2)), 0.0004 * covariance
+    measurement = 0.004 * (1.0 + np.arange(n_outputs))
+    mean = np.array([0.4, -0.2])
+    return StateSpaceNetwork(one, mean, covariance, visited, process, measurement, 1)
+
+
+def linear_network():
+    """The linear system in scaled units, as a network."""
+    network = init_network((4, 3), "tanh", np.random.default_rng(0))
+    weights = np.zeros((4, 3))
+    weights[:2, :2], weights[2, :2] = A.T, B[:, 0]
+    weights[:2, 2], weights[2, 2] = C[0], D[0, 0]
+    theta = np.concatenate([weights.ravel(), np.zeros(3)])
+    return fitted(network._replace(theta=theta))
+
+
+def tanh_network(n_outputs=2):
+    """Two states that a hidden layer bends."""
+    sizes = (4, 3, 2 + n_outputs)
+    network = init_network(sizes, "tanh", np.random.default_rng(5), skip=True)
+    layers = naive.unflatten(network.theta, sizes)
+    layers[-1][0][:3, :2] = np.vstack([A.T, B.T])
+    layers[-1][0][:2, 2:] = np.random.default_rng(6).standard_normal((2, n_outputs))
+    layers[1][0][:, :2] *= 0.3
+    return fitted(network._replace(theta=naive.flatten(layers)), n_outputs)
+
+
+def record_from(x):
+    """Inputs and outputs (30 rows) of the linear system in the user's units."""
+    rng = np.random.default_rng(2)
+    scaled = rng.standard_normal((30, 1))
+    return 0.5 + 2.0 * scaled, 3.0 + 4.0 * simulate(scaled, x)

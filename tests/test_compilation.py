@@ -58,6 +58,10 @@ def static(X=X, y=y, **options):
 
 def dynamic(X=X, y=y, horizon=None, **options):
     model = SparseBayesNARXRegressor(**{**kwargs, **options}).fit(X, y)
+    _all_predictions(model, X, y, horizon)
+
+
+def _all_predictions(model, X, y, horizon):
     model.predict(X, y, return_std=True)
     model.predict(X, return_std=True)
     model.predict(X, y_init=y[:4])
@@ -74,9 +78,7 @@ def dynamic(X=X, y=y, horizon=None, **options):
 def hidden_states(X=X, y=y, **options):
     options = {"n_restarts": 2, "max_cycles": 2, **options}
     model = SparseBayesStateSpaceRegressor(2, **{**kwargs, **options}).fit(X, y)
-    model.predict(X)
-    model.predict(X, y_init=y[:4], return_std=True)
-    model.score(X, y)
+    _all_predictions(model, X, y, 3)
 
 
 def simulation(X=X, y=y, **options):

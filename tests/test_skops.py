@@ -68,9 +68,6 @@ def test_trusted_types_are_the_estimators(kind, model, X):
     same(again, model)
     results = "transform", "score_samples"
     for method in results if rbm else ("predict", "sample_y"):
-        if kind == "states" and method == "sample_y":
-            # there is none
-            continue
         assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
     if model.get_params().get("warm_start"):
         data = (X,) if rbm else (X, Y)
@@ -135,7 +132,6 @@ def test_names_of_kinds_stay():
         "Start",
         "State of contrastive divergence",
         "State of growth",
-        "StateSpaceEnsemble",
         "StateSpaceNetwork",
         "StudentT",
     ]

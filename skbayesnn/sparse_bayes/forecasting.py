@@ -10,7 +10,7 @@ from .._sklearn import on_one_blas_thread
 from .._time_axis import check_continuation, split_record, split_time, times_after
 from .lagged import draw_records, predict_query
 from .queries import Query, check_inputs, check_outputs, make_record
-from .record_end import end_of_record
+from .record_end import end_for
 from .records.missing_inputs import check_way, fill_missing
 from .training_record import output_names
 
@@ -141,7 +141,7 @@ def _end_of_past(estimator, X, y):
     U = np.empty((len(Y), 0)) if X is None else check_inputs(estimator, X, "X_past")
     checks.check_lengths(U, Y, "X_past", "y_past")
     time = axis.stamps[-1] if axis is not None and axis.is_time else None
-    return end_of_record(U, Y, estimator._lagged.ensemble.max_lag, time)
+    return end_for(estimator._lagged.ensemble, U, Y, time)
 
 
 def _future_inputs(estimator, n_steps, X):
@@ -179,4 +179,5 @@ def _query_after(estimator, end, U, fill_inputs):
     Y = np.concatenate([end.Y, np.full((len(U) - n_before, end.Y.shape[1]), np.nan)])
     starts = np.array([0, len(U)])
     U = fill_missing(U, starts, fill_inputs)
-    return Query(make_record(model, U, Y, starts), max_lag, n_before)
+    n_known = n_before if model.ensemble.has_states else max_lag
+    return Query(make_record(model, U, Y, starts), n_known, n_before)

@@ -1,4 +1,8 @@
-"""What a fitted lagged model predicts: checks of arguments, records, shapes."""
+"""What a fitted dynamic model predicts: checks of arguments, records, shapes.
+
+A model on lags, or one with hidden states: what differs are the members of its
+`prediction.ensemble.Ensemble`.
+"""
 
 import functools
 from numbers import Integral
@@ -27,11 +31,9 @@ from .prediction.streaming import (
     check_state,
     resume,
     state_after,
-    state_shapes,
 )
 from .queries import fill_after_state, make_query, query_after_state, rows_before
-from .record_end import RecordEnd, end_of_record
-from .records.lags import complete_rows
+from .record_end import RecordEnd, end_for
 from .records.layout import typical_step
 from .returned_frames import ReturnedFramesMixin
 from .scaling import DIVERGENCE_LIMIT
@@ -40,7 +42,7 @@ from .training_record import input_names, output_names
 
 @saved_as("LaggedModel")
 class LaggedModel(NamedTuple):
-    """A fitted lagged model.
+    """A fitted model on lags, or with hidden states.
 
     u_mean, y_mean : (n_inputs,) and (n_outputs,) means of the training record
     step_variance : (n_outputs,) mean square of the steps from row to row
@@ -66,14 +68,33 @@ def make_lagged_model(networks, weights, record, seen, single_output, end_time=N
     """
     U, Y, lags, starts = record
     members = tuple(LaggedNetwork(network.fitted, lags) for network in networks)
+    given = U, Y, starts, seen.Y, single_output, end_time
+    return _make_model(Ensemble(members, weights), *given, lags.difference)
+
+
+def make_state_model(members, given):
+    """The model of `StateSpaceNetwork` members, which count alike.
+
+    ``given`` is the `TrainingRecord`.
+    """
+    weights = np.full(len(members), 1.0 / len(members))
+    ensemble = Ensemble(tuple(members), weights)
+    told = given.Y, given.single_output, given.end_time
+    return _make_model(ensemble, given.U, given.Y, given.starts, *told)
+
+
+def _make_model(
+    ensemble, U, Y, starts, seen, single_output, end_time, difference=False
+):
+    last = slice(starts[-2], None)
     return LaggedModel(
-        ensemble=Ensemble(members, weights),
+        ensemble=ensemble,
         u_mean=np.nanmean(U, axis=0) if U.shape[1] else np.zeros(0),
         y_mean=np.nanmean(Y, axis=0),
-        step_variance=typical_step(seen.Y, starts),
+        step_variance=typical_step(seen, starts),
         single_output=single_output,
-        bands=bands_of(U, Y, lags.difference),
-        end=end_of_record(U[starts[-2] :], Y[starts[-2] :], lags.max_lag, end_time),
+        bands=bands_of(U, Y, difference),
+        end=end_for(ensemble, U[last], Y[last], end_time),
     )
 
 
@@ -129,7 +150,10 @@ class LaggedPredictorMixin(
             estimated from them, with the inputs there at their first value. With
             ``X_init`` they precede ``X``, at least ``max_lag_`` rows.
             Without ``y_init`` the run starts as if inputs and outputs had been at
-            their training means before the first row.
+            their training means before the first row. Of a model with hidden states,
+            they tell the state from which the run starts: any number of rows, with NaN
+            where an output is missing, which is predicted then; without them the run
+            starts at the mean state of the training record.
         X_init : array-like of shape (n_init, n_inputs), default=None
             Inputs of the rows before ``X``, one per row of ``y_init``.
         sessions : array-like of shape (n_samples,) or "infer", default=None
@@ -137,10 +161,11 @@ class LaggedPredictorMixin(
         return_std : bool, default=False
             Return standard deviations of new observations as well. They combine
             the posterior of the weights (delta method) and the noise of every step
-            since the last measured output, linearised around the predicted path.
+            since the last measured output, linearised around the predicted path; with
+            hidden states, that of the state at the start as well.
             Where an input of the window is outside the range of the training record by
             more than a tenth of it, or a free run is, they grow with the distance.
-        state : SimulationState, default=None
+        state : SimulationState or StateEstimate, default=None
             Where an earlier free run stopped; ``X`` holds the rows that follow. The
             predictions are those of one run through all rows.
         return_state : bool, default=False
@@ -160,14 +185,15 @@ class LaggedPredictorMixin(
             from the first complete window, so over fewer than ``horizon`` steps where
             that is nearer. A row whose window holds a missing value is NaN; in free run
             every row after a missing input is, unless ``fill_inputs`` says what takes
-            its place. From the row on in which a free run diverges (more than 100
-            standard deviations of the training record off, or not finite), it is NaN.
-            With ``output="difference"`` that is asked of its
-            steps.
+            its place. The window of a model with hidden states are the inputs of the
+            ``max_lag_`` rows before: missing outputs do not matter to it. From the row
+            on in which a free run diverges (more than 100 standard deviations of the
+            training record off, or not finite), it is NaN. With
+            ``output="difference"`` that is asked of its steps.
         y_std : ndarray shaped like y_pred
             Only if ``return_std=True``.
-        state_after : SimulationState
-            Only if ``return_state=True``.
+        state_after : SimulationState or StateEstimate
+            Only if ``return_state=True``; the latter of a model with hidden states.
 
         Raises
         ------
@@ -232,9 +258,10 @@ class LaggedPredictorMixin(
         X_init : array-like of shape (n_init, n_inputs), default=None
             Inputs of the rows before the first step, one per row of ``y_init``.
         y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
-            Measured outputs of these rows, at least ``max_lag_``. Without them, inputs
-            and outputs are taken to have been at their training means.
-        state : SimulationState, default=None
+            Measured outputs of these rows, at least ``max_lag_`` (any number for hidden
+            states). Without them, inputs and outputs are taken to have been at their
+            training means, or the hidden states at theirs.
+        state : SimulationState or StateEstimate, default=None
             Where an earlier free run stopped, instead of ``X_init`` and ``y_init``.
 
         Returns
@@ -354,10 +381,10 @@ class LaggedPredictorMixin(
         r"""Coefficient of determination beyond the initialisation.
 
         This is what cross-validation measures by default: one step ahead of measured
-        outputs, or for ``focus="simulation"`` a free run from the first ones of each
-        fold. scikit-learn's scorers by name, such as ``scoring="r2"``, know ``X``
-        alone; what they would measure is a free run from the training means, and they
-        warn. ``cross_val_predict`` gives such runs. Use
+        outputs, or for ``focus="simulation"`` and for hidden states a free run from the
+        first ones of each fold. scikit-learn's scorers by name, such as
+        ``scoring="r2"``, know ``X`` alone; what they would measure is a free run from
+        the training means, and they warn. ``cross_val_predict`` gives such runs. Use
         :func:`~skbayesnn.metrics.simulation_scorer` and
         :func:`~skbayesnn.metrics.one_step_scorer` in their place.
 
@@ -376,7 +403,7 @@ class LaggedPredictorMixin(
         horizon : int, None or "auto", default="auto"
             Steps ahead; None scores the free run from the first ``max_lag_`` measured
             outputs. "auto" scores what the model was fitted for: one step, or the
-            free run with ``focus="simulation"``.
+            free run with ``focus="simulation"`` and with hidden states.
         fill_inputs : {"hold", "interpolate"}, default=None
             What takes the place of a missing input, as in ``predict``.
 
@@ -387,7 +414,9 @@ class LaggedPredictorMixin(
             diverged.
         """
         if isinstance(horizon, str) and horizon == "auto":
-            horizon = None if self.focus == "simulation" else 1
+            # hidden states are fitted to free runs in any case
+            focus = getattr(self, "focus", "simulation")
+            horizon = None if focus == "simulation" else 1
         check_is_fitted(self)
         ensemble = self._lagged.ensemble
         query = make_query(self, X, y, horizon, None, None, sessions, fill_inputs)
@@ -537,7 +566,7 @@ def _shape_like_y(model, query, values):
 def _scored_rows(ensemble, record):
     """Rows whose window is complete for all members."""
     U, Y, _, starts = record
-    complete = [complete_rows(U, Y, lags, starts) for _, lags in ensemble.members]
+    complete = [member.rows_to_score(U, Y, starts) for member in ensemble.members]
     rows = functools.reduce(np.intersect1d, complete)
     if not len(rows):
         raise ValueError(
@@ -572,7 +601,7 @@ def _run_on(ensemble, query, state):
     n_known = query.n_known
     if state is None:
         state = state_after(ensemble, U[:n_known], Y[:n_known])
-    state = check_state(state_shapes(ensemble), state)
+    state = check_state(ensemble, state)
     forecast, state = resume(ensemble, state, U[n_known:])
     mean = np.concatenate([Y[:n_known], forecast.mean])
     return forecast._replace(mean=mean), state

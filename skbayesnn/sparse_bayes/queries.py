@@ -147,7 +147,7 @@ def _query_free_run(estimator, U, starts, y_init, X_init):
     """A record whose outputs are known in its first rows, or before them, only."""
     model = estimator._lagged
     if y_init is None:
-        n_known = model.ensemble.max_lag
+        n_known = model.ensemble.n_required
         before = np.tile(model.u_mean, (n_known, 1))
         return _prepend(model, U, starts, before, np.tile(model.y_mean, (n_known, 1)))
     known = _check_initial_outputs(estimator, U, starts, y_init, X_init)
@@ -155,7 +155,7 @@ def _query_free_run(estimator, U, starts, y_init, X_init):
         before = check_inputs(estimator, X_init, "X_init")
         checks.check_lengths(before, known, "X_init", "y_init")
         return _prepend(model, U, starts, before, known)
-    if len(known) < model.ensemble.max_lag:
+    if len(known) < model.ensemble.n_required:
         return _start_before(model, U, known)
     Y = np.full((len(U), known.shape[1]), np.nan)
     Y[: len(known)] = known
@@ -164,23 +164,28 @@ def _query_free_run(estimator, U, starts, y_init, X_init):
 
 def _check_initial_outputs(estimator, U, starts, y_init, X_init):
     known = check_outputs(estimator, y_init, "y_init")
-    max_lag = estimator._lagged.ensemble.max_lag
+    ensemble = estimator._lagged.ensemble
     if len(starts) > 2:
         raise ValueError(
             f"y_init starts one session, but sessions names {len(starts) - 1}. "
             "Pass y with horizon=None to start each from its own first rows, or "
             "simulate them one by one."
         )
-    shortest = 1 if X_init is None else max_lag
+    shortest = 1 if X_init is None else max(1, ensemble.n_required)
     longest = len(U) if X_init is None else np.inf
     if not shortest <= len(known) <= longest:
         raise ValueError(
             f"y_init must have at least one row and at most the {len(U)} rows of "
-            f"X, or, with X_init, at least max_lag_={max_lag}; got {len(known)}."
+            f"X, or, with X_init, at least {_required(ensemble)}; got {len(known)}."
         )
-    if not np.isfinite(known).all():
+    if not (ensemble.has_states or np.isfinite(known).all()):
         raise ValueError("y_init must hold no missing values; got NaN.")
     return known
+
+
+def _required(ensemble):
+    """How many rows a run needs before it, in words."""
+    return "one" if ensemble.has_states else f"max_lag_={ensemble.max_lag}"
 
 
 def _start_before(model, U, known):
@@ -253,5 +258,5 @@ def rows_before(estimator, X_init, y_init):
 
 
 def make_record(model, U, Y, starts):
-    # every member has lags of its own; those of the record are not read
-    return Record(U, Y, model.ensemble.members[0].lags, starts)
+    # every member has lags of its own, or states
+    return Record(U, Y, None, starts)

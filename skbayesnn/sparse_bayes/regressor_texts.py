@@ -175,4 +175,23 @@ ATTRIBUTES = {
         """,
 }
 
-TEXTS = PARAMETERS | ATTRIBUTES
+NOTES = {
+    "equally_spaced": """
+        Rows are equally spaced in time. Times are read from an index of times, of
+        pandas, or from a column named "time" of X or y, which is no input; within a
+        session they must rise, and a step of more than 1.5 times the median one is a
+        hole. An index of numbers that does not count up evenly is warned of.
+        """,
+    "in_order": """
+        ``fit`` refuses a ``sample_weight``: each row is also the past of the next rows,
+        so it cannot be copied or left out. Set outputs that shall not count to NaN. A
+        record that is appended k times, each time with an id of its own in
+        ``sessions``, counts k times.
+
+        Cross-validation must keep rows in order, as ``TimeSeriesSplit`` does, or
+        group-wise splits with the groups as ``sessions``. ``KFold`` joins the rows
+        around a fold; ``ShuffleSplit`` and the bagging of rows leave no record at all.
+        """,
+}
+
+TEXTS = PARAMETERS | ATTRIBUTES | NOTES

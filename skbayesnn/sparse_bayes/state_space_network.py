@@ -1,56 +1,35 @@
 """The dynamic regressor with hidden states: a self-pruning state-space network."""
 
-from typing import NamedTuple
-
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted
 
-from .. import _validation as checks
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
 from .._random import draw_seed
-from .._saved_state import SavedStateMixin, public, saved_as
+from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
-from .._warnings import warn_caller
-from ..exceptions import DivergenceWarning
 from .attributes import network_attributes, set_attributes
+from .forecasting import ForecastMixin
 from .kernels.activations import ACTIVATION_NAMES
+from .lagged import LaggedPredictorMixin, make_state_model
 from .learning.restarts import learn
 from .learning.state_space_problem import pose_state_space
 from .network import split_layers
 from .parameters import STATE_SPACE_CONSTRAINTS, learning_options
-from .prediction.bands import Bands, bands_of, widen
-from .prediction.ensemble import combine
-from .prediction.hidden_states import (
-    StateSpaceNetwork,
-    estimated_start,
-    free_run,
-    make_network,
-    unknown_start,
-)
-from .records.layout import Record
+from .prediction.hidden_states import make_network, rows_that_tell
+from .records.state_runs import without_gaps
 from .regressor_texts import TEXTS
-from .training_record import no_sample_weight
-
-
-@saved_as("StateSpaceEnsemble")
-class StateSpaceEnsemble(NamedTuple):
-    """A fitted state-space model: its networks, the best first.
-
-    single_output : whether y had one dimension in fit
-    """
-
-    members: tuple[StateSpaceNetwork, ...]
-    bands: Bands
-    single_output: bool
+from .training_record import check_training_record, no_sample_weight
 
 
 @public
 @shared_parameters(TEXTS)
 class SparseBayesStateSpaceRegressor(
-    SavedStateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
+    ForecastMixin,
+    LaggedPredictorMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     r"""State-space model: a self-pruning network with hidden states.
 
@@ -121,6 +100,9 @@ class SparseBayesStateSpaceRegressor(
     order_ : int
         Number of states that are left: those from which weights lead to an output, in
         the same row or later.
+    max_lag_ : int
+        Rows of a record whose outputs tell the state at its start, four for each state:
+        they are needed before the first prediction with ``y``.
     state_matrix_, input_matrix_, output_matrix_, feedthrough_matrix_ : ndarray
         The linear path A, B, C and D, of shapes (n_states, n_states),
         (n_states, n_inputs), (n_outputs, n_states) and (n_outputs, n_inputs), in scaled
@@ -144,10 +126,8 @@ class SparseBayesStateSpaceRegressor(
         of y), ``n_active_weights``, ``n_active_units``, ``n_iter`` and ``horizon``;
         and, a single number, ``n_diverged_starts``.
     {{counts}}
-    n_features_in_ : int
-        Number of inputs seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the inputs, when they are all strings.
+    {{inputs}}
+    {{signals}}
 
     See Also
     --------
@@ -156,9 +136,9 @@ class SparseBayesStateSpaceRegressor(
 
     Notes
     -----
-    Rows are equally spaced in time, and inputs have no gaps. Cross-validation must keep
-    rows in order: ``TimeSeriesSplit``, or group-wise splits with the groups as
-    ``sessions``.
+    {{equally_spaced}}
+
+    {{in_order}}
 
     References
     ----------
@@ -227,13 +207,15 @@ class SparseBayesStateSpaceRegressor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_inputs)
-            Inputs, in the order of time, finite.
+        X : array-like of shape (n_samples, n_inputs) or None
+            Inputs, in the order of time. None for a system that runs by itself. A row
+            with a missing value, NaN, is left out, and a record begins anew behind it.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Measured outputs, NaN where missing.
-        sessions : array-like of shape (n_samples,), default=None
+        sessions : array-like of shape (n_samples,) or "infer", default=None
             The record each row belongs to; a record is a run of rows with the same
-            id, and begins at a state of its own.
+            id, and begins at a state of its own. "infer" begins a new record where the
+            times of the rows have a hole; see the notes.
 
         Returns
         -------
@@ -244,14 +226,21 @@ class SparseBayesStateSpaceRegressor(
         Raises
         ------
         ValueError
-            For parameters outside their range, inputs that are not finite, outputs
-            without any value, sessions of one row, and lengths that differ.
+            For parameters outside their range, columns without any value, infinite or
+            too large values, sessions of one row, lengths that differ, times that are
+            missing, repeated, not in order or not the same in X and y, and a name that
+            X and y share.
+
+        Warns
+        -----
+        SamplingWarning
+            For holes in time, an index of pandas that does not count up, and 250 rows
+            or more of which none is correlated with those before it.
         """
-        U, Y, single_output = self._check_training_record(X, y)
-        starts = self._session_starts(sessions, len(Y))
-        shortest = int(np.diff(starts).min())
-        lag = max(1, min(self.linear_lags, shortest // 3))
-        options = learning_options(self._fixed_parameters(), Y.shape[1])
+        given = check_training_record(self, X, y, sessions)
+        options = learning_options(self._fixed_parameters(), given.Y.shape[1])
+        U, Y, starts = without_gaps(given.U, given.Y, given.starts)
+        lag = max(1, min(self.linear_lags, int(np.diff(starts).min()) // 3))
         problem = pose_state_space(options, U, Y, starts, self.n_states, lag)
         fit = learn(
             problem,
@@ -260,41 +249,10 @@ class SparseBayesStateSpaceRegressor(
             n_networks=self.n_estimators,
             n_jobs=self.n_jobs,
         )
-        self._model = StateSpaceEnsemble(
-            tuple(make_network(one.fitted, problem.data) for one in fit.networks),
-            bands_of(U, Y),
-            single_output,
-        )
+        members = [make_network(one.fitted, problem.data) for one in fit.networks]
+        self._lagged = make_state_model(members, given)
         self._set_attributes(fit)
         return self
-
-    def _check_training_record(self, X, y):
-        """Inputs (n, n_inputs), outputs (n, n_outputs), and if y has one dimension."""
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but "
-                "the target y is None."
-            )
-        y = checks.check_outputs(y)
-        Y = checks.own(y.reshape(len(y), -1))
-        U = checks.validate_data(
-            self, X, dtype=np.float64, order="C", ensure_min_samples=2
-        )
-        checks.check_lengths(U, Y, "X", "y")
-        checks.check_magnitude(U, "X")
-        checks.check_magnitude(Y, "y")
-        checks.check_any_value(Y, "y")
-        return checks.own(U), Y, y.ndim == 1
-
-    def _session_starts(self, sessions, n_rows):
-        starts = checks.session_starts(checks.check_sessions(sessions, n_rows), n_rows)
-        lengths = np.diff(starts)
-        if lengths.min() < 2:
-            raise ValueError(
-                f"sessions must have at least 2 rows; session number "
-                f"{int(lengths.argmin())} has 1. Leave it out."
-            )
-        return starts
 
     def _fixed_parameters(self):
         """The parameters of learning, with those that this model does not offer."""
@@ -313,6 +271,7 @@ class SparseBayesStateSpaceRegressor(
         n_diverged = np.array(fit.n_diverged)
         attributes["history_"] = best.history | {"n_diverged_starts": n_diverged}
         attributes["activation_"] = ACTIVATION_NAMES[best.fitted.network.activation]
+        attributes["max_lag_"] = rows_that_tell(self.n_states)
         attributes["order_"] = _count_states(best.fitted.network, self.n_states)
         linear = attributes.get("skip_coef_", attributes["coefs_"][-1])
         n, n_inputs = self.n_states, self.n_features_in_
@@ -321,167 +280,6 @@ class SparseBayesStateSpaceRegressor(
         attributes["output_matrix_"] = linear[:n, n:].T
         attributes["feedthrough_matrix_"] = linear[n : n + n_inputs, n:].T
         set_attributes(self, attributes)
-
-    @on_one_blas_thread
-    def predict(self, X, *, y_init=None, sessions=None, return_std=False):
-        """Simulate a record in free run.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_inputs)
-            Inputs, finite.
-        y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
-            Measured outputs of the first rows of ``X``, NaN where missing. They tell
-            the state from which the run starts, and are returned as given; a few times
-            as many rows as there are states are enough. Without them the run starts at
-            the mean of the states in the training record.
-        sessions : array-like of shape (n_samples,), default=None
-            The record each row belongs to, as in ``fit``; every record starts anew.
-        return_std : bool, default=False
-            Return standard deviations of new observations as well. They combine the
-            posterior of the weights and that of the state at the start (delta method)
-            with the noise. Where an input or the run itself is outside the range of the
-            training record by more than a tenth of it, they grow with the distance.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            One value per row, in units of y. From the row on in which the run diverges
-            (more than 100 standard deviations of the training record off), it is NaN.
-        y_std : ndarray shaped like y_pred
-            Only if ``return_std=True``; 0 where outputs were given.
-
-        Raises
-        ------
-        ValueError
-            For a ``y_init`` that is longer than ``X`` or has another number of outputs,
-            and for a ``y_init`` together with several sessions.
-
-        Warns
-        -----
-        DivergenceWarning
-            If the run diverged, with the number of rows.
-        """
-        check_is_fitted(self)
-        U = self._check_inputs(X)
-        starts = checks.session_starts(checks.check_sessions(sessions, len(U)), len(U))
-        known = [None] * (len(starts) - 1)
-        if y_init is not None:
-            known = [self._check_initial_outputs(U, starts, y_init)]
-        forecast = self._forecast(U, starts, known, return_std)
-        if forecast.n_diverged:
-            warn_caller(
-                f"The run diverged in {forecast.n_diverged} of {len(U)} rows, which "
-                "are NaN: the model is unstable there. Increase reg_lambda, or keep "
-                "the inputs in the range of the training record.",
-                DivergenceWarning,
-            )
-        mean = self._shape_like_y(forecast.mean)
-        return (mean, self._shape_like_y(forecast.std)) if return_std else mean
-
-    def _forecast(self, U, starts, known, return_std):
-        """`Forecast` of sessions, with the known first outputs of each, or None."""
-        forecasts = [
-            free_run(member, U, starts, _start(member, U, starts, known), return_std)
-            for member in self._model.members
-        ]
-        weights = np.full(len(forecasts), 1.0 / len(forecasts))
-        forecast = forecasts[0]
-        if len(forecasts) > 1:
-            forecast = combine(forecasts, weights)
-        if return_std:
-            forecast = forecast._replace(std=self._widened(forecast, U, starts))
-        for start, outputs in zip(starts[:-1], known, strict=True):
-            _give(forecast, start, outputs)
-        return forecast
-
-    def _widened(self, forecast, U, starts):
-        """Standard deviations with what the bands add to them."""
-        record = Record(U, forecast.mean, None, starts)
-        scale = self._model.members[0].fitted.scaling.y_scale
-        arguments = record, self.n_states, True, scale
-        return widen(self._model.bands, forecast.std, forecast.mean, *arguments)
-
-    @on_one_blas_thread
-    def score(self, X, y, sample_weight=None, *, sessions=None, n_init=None):
-        r"""Coefficient of determination of free runs, beyond their initialisation.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_inputs)
-            Inputs.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Measured outputs; rows with a missing one are not scored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows in the score.
-        sessions : array-like of shape (n_samples,), default=None
-            The record each row belongs to.
-        n_init : int, default=None
-            Rows of each session whose outputs tell the state at its start, and which
-            are not scored. By default four for each state, at most half of a session.
-
-        Returns
-        -------
-        score : float
-            :math:`R^2`, averaged over outputs; minus infinity if a run diverged.
-        """
-        check_is_fitted(self)
-        U, Y = self._check_inputs(X), self._check_outputs(y, "y")
-        checks.check_lengths(U, Y, "X", "y")
-        starts = checks.session_starts(checks.check_sessions(sessions, len(U)), len(U))
-        scored = np.isfinite(Y).all(axis=1)
-        known = []
-        for start, stop in zip(starts[:-1], starts[1:], strict=True):
-            n_rows = min(4 * self.n_states, (stop - start) // 2)
-            if n_init is not None:
-                n_rows = min(checks.check_count(n_init, "n_init", 0), stop - start)
-            known.append(Y[start : start + n_rows])
-            scored[start : start + n_rows] = False
-        if not scored.any():
-            raise ValueError(
-                f"y holds no row to score behind the first rows of each session; got "
-                f"{len(Y)} rows in {len(starts) - 1} sessions."
-            )
-        forecast = self._forecast(U, starts, known, False)
-        if forecast.n_diverged:
-            return -np.inf
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight)
-            checks.check_lengths(sample_weight, Y, "sample_weight", "y")
-            sample_weight = sample_weight[scored]
-        return r2_score(Y[scored], forecast.mean[scored], sample_weight=sample_weight)
-
-    def _check_inputs(self, X):
-        U = checks.validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        checks.check_magnitude(U, "X")
-        return checks.own(U)
-
-    def _check_outputs(self, y, name):
-        Y = checks.check_outputs(y, name)
-        Y = Y.reshape(len(Y), -1)
-        if Y.shape[1] != self.n_outputs_:
-            raise ValueError(
-                f"{name} must hold {self.n_outputs_} outputs, as y did in fit; got "
-                f"{Y.shape[1]}."
-            )
-        checks.check_magnitude(Y, name)
-        return checks.own(Y)
-
-    def _check_initial_outputs(self, U, starts, y_init):
-        known = self._check_outputs(y_init, "y_init")
-        if len(starts) > 2:
-            raise ValueError(
-                f"y_init starts one session, but sessions names {len(starts) - 1}. "
-                "Simulate them one by one."
-            )
-        if len(known) > len(U):
-            raise ValueError(
-                f"y_init must have at most the {len(U)} rows of X; got {len(known)}."
-            )
-        return known
-
-    def _shape_like_y(self, values):
-        return values[:, 0] if self._model.single_output else values
 
 
 def _count_states(network, n_states):
@@ -499,26 +297,3 @@ def _count_states(network, n_states):
     for _ in read:
         seen = seen | to_states @ seen
     return int(np.count_nonzero(seen))
-
-
-def _start(member, U, starts, known):
-    """The `Start` of all sessions, from the outputs of their first rows."""
-    start = unknown_start(member, len(known))
-    for session, outputs in enumerate(known):
-        if outputs is None or not np.isfinite(outputs).any():
-            continue
-        rows = slice(starts[session], starts[session] + len(outputs))
-        found = estimated_start(member, U[rows], outputs)
-        start.state[session] = found.state[0]
-        start.covariance[session] = found.covariance[0]
-    return start
-
-
-def _give(forecast, start, outputs):
-    """Put known outputs into a forecast, in place."""
-    if outputs is None:
-        return
-    rows, known = slice(start, start + len(outputs)), np.isfinite(outputs)
-    forecast.mean[rows][known] = outputs[known]
-    if forecast.std is not None:
-        forecast.std[rows][known] = 0.0

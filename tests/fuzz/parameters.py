@@ -12,6 +12,7 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
     SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
 )
 
 FLOATS = [0.0, 1e-3, 0.5, 1.0, 3.0, 1e4, 1e-12, 1e-90, 1e90, 1e-320, 1e308]
@@ -102,6 +103,17 @@ SEARCH = {
     "cv": [2, 3, 5, 0, 1, -1, HUGE, 2.0, None, "all"],
     "max_time": [None, 1e-6, 100.0, 0.0, -1.0, np.nan, np.inf, "long"],
 }
+STATES = {
+    name: LAGGED[name]
+    for name in (
+        *["activation", "groups", "hidden_layer_sizes", "kappa_variance"],
+        *["kappa_weight", "max_cycles", "n_estimators", "n_jobs", "n_restarts"],
+        *["noise", "noise_variance", "random_state", "reg_lambda", "tol", "verbose"],
+    )
+} | {
+    "n_states": [count for count in COUNTS if count is not True],
+    "linear_lags": [count for count in COUNTS if count is not True] + [100, HUGE],
+}
 RBM = {
     "n_components": [*COUNTS, 20, "auto"],
     "binarize": [0.5, 0.0, 1.0, None, 1e300, *WRONG_FLOATS],
@@ -170,6 +182,14 @@ TINY = {
         {
             **{"lags": (1,), "reg_lambdas": (3.0,), "cv": 2, "n_estimators": 1},
             **{"hidden_layer_sizes": 2, "max_cycles": 1, "random_state": 0},
+        },
+    ),
+    "states": (
+        SparseBayesStateSpaceRegressor,
+        STATES,
+        {
+            **{"n_states": 1, "hidden_layer_sizes": 2, "max_cycles": 2},
+            **{"n_restarts": 2, "random_state": 0},
         },
     ),
     "cd": (

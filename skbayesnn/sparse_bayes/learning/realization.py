@@ -35,10 +35,14 @@ def realize(U, Y, starts, n_states, lag):
     window is complete.
     """
     D, of_inputs, of_outputs = _arx(U, Y, starts, lag)
+    if not U.shape[1]:
+        # what the errors of the model set off dies out as what was there at the start
+        D, of_inputs = np.eye(Y.shape[1]), np.zeros_like(of_outputs)
     G = _responses(D, of_inputs, of_outputs)
     if not np.isfinite(G).all():
         G = np.zeros_like(G)
     A, B, C = _ho_kalman(G[1:], lag, n_states)
+    B, D = B[:, : U.shape[1]], D[:, : U.shape[1]]
     return _of_unit_variance(LinearSystem(A, B, C, D), U, starts)
 
 

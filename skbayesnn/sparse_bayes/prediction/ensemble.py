@@ -10,10 +10,11 @@ import numpy as np
 
 from ..._saved_state import saved_as
 from ..fitted import FittedNetwork
-from ..records.lags import Lags
+from ..records.lags import Lags, complete_rows
 from . import draws as drawing
 from . import forecast as forecasting
 from .forecast import Forecast, copy_initial_rows
+from .hidden_states import StateSpaceNetwork
 
 # Of sums of weights that should be one half; also in the median of `kernels.packed`.
 ROUNDING = 1e-9
@@ -26,16 +27,46 @@ class LaggedNetwork(NamedTuple):
     fitted: FittedNetwork
     lags: Lags
 
+    @property
+    def n_inputs(self):
+        return self.lags.n_inputs
+
+    @property
+    def n_outputs(self):
+        return self.lags.n_outputs
+
+    @property
+    def max_lag(self):
+        """Rows needed before the first prediction."""
+        return self.lags.max_lag
+
+    @property
+    def n_required(self):
+        """Rows without which no run can start."""
+        return self.lags.max_lag
+
+    def forecast(self, record, n_known, horizon, return_std):
+        """As `forecast` below."""
+        return forecasting.of_network(self, record, n_known, horizon, return_std)
+
+    def draws(self, record, n_known, horizon, n_samples, rng):
+        """As `draws.of_network`."""
+        return drawing.of_network(self, record, n_known, horizon, n_samples, rng)
+
+    def rows_to_score(self, U, Y, starts):
+        """Measured rows whose window is complete."""
+        return complete_rows(U, Y, self.lags, starts)
+
 
 @saved_as("Ensemble")
 class Ensemble(NamedTuple):
-    """Networks with the same signals, whose lags may differ.
+    """Networks with the same signals, whose lags, states and kinds may differ.
 
-    members : tuple of LaggedNetwork
+    members : tuple of LaggedNetwork or StateSpaceNetwork
     weights : (n_members,), sum to one
     """
 
-    members: tuple[LaggedNetwork, ...]
+    members: tuple[LaggedNetwork | StateSpaceNetwork, ...]
     weights: np.ndarray
 
     @classmethod
@@ -44,17 +75,27 @@ class Ensemble(NamedTuple):
         return cls((LaggedNetwork(fitted, lags),), np.ones(1))
 
     @property
+    def has_states(self):
+        """Whether all members have hidden states."""
+        return all(isinstance(one, StateSpaceNetwork) for one in self.members)
+
+    @property
     def max_lag(self):
         """Rows needed before the first prediction."""
-        return max(member.lags.max_lag for member in self.members)
+        return max(member.max_lag for member in self.members)
+
+    @property
+    def n_required(self):
+        """Rows without which no run can start."""
+        return max(member.n_required for member in self.members)
 
     @property
     def n_inputs(self):
-        return self.members[0].lags.n_inputs
+        return self.members[0].n_inputs
 
     @property
     def n_outputs(self):
-        return self.members[0].lags.n_outputs
+        return self.members[0].n_outputs
 
 
 def forecast(ensemble, record, n_known, horizon, return_std):
@@ -75,13 +116,15 @@ def forecast(ensemble, record, n_known, horizon, return_std):
     Forecast
     """
     forecasts = [
-        forecasting.of_network(member, record, n_known, horizon, return_std)
+        member.forecast(record, n_known, horizon, return_std)
         for member in ensemble.members
     ]
     if len(forecasts) == 1:
         return forecasts[0]
     combined = combine(forecasts, ensemble.weights)
-    copy_initial_rows(combined, record.Y, record.starts, n_known)
+    if not ensemble.has_states:
+        # which fill gaps in them
+        copy_initial_rows(combined, record.Y, record.starts, n_known)
     return combined
 
 
@@ -141,9 +184,7 @@ def draws(ensemble, record, n_known, horizon, n_samples, seed):
     drawn, n_diverged = [], 0
     counts = allocate_draws(ensemble.weights, n_samples, rng)
     for member, count, own_rng in zip(members, counts, rngs, strict=True):
-        part, diverged = drawing.of_network(
-            member, record, n_known, horizon, count, own_rng
-        )
+        part, diverged = member.draws(record, n_known, horizon, count, own_rng)
         drawn.append(part)
         n_diverged += int(np.count_nonzero(diverged))
     if len(members) == 1:

@@ -8,6 +8,7 @@ from ..kernels import packed as stream
 from ..records.layout import Record
 from .ensemble import combine
 from .forecast import Forecast, of_network
+from .state_streaming import StateEstimate, StateSteps, estimate_after, estimate_shapes
 
 
 class SimulationState(NamedTuple):
@@ -43,13 +44,17 @@ class SimulationState(NamedTuple):
 
 def state_after(ensemble, U, Y):
     """The state after rows whose outputs are the same for all members."""
+    if ensemble.has_states:
+        return estimate_after(ensemble, U, Y)
     n_members, first = len(ensemble.members), len(Y) - ensemble.max_lag
     outputs = np.tile(Y[first:], (n_members, 1, 1))
     return SimulationState(U[first:].copy(), outputs, np.zeros(n_members, dtype=bool))
 
 
 def state_shapes(ensemble):
-    """Shapes of the fields of a `SimulationState`."""
+    """Shapes of the fields of the state of an ensemble."""
+    if ensemble.has_states:
+        return estimate_shapes(ensemble)
     n_members, max_lag = len(ensemble.members), ensemble.max_lag
     return (
         (max_lag, ensemble.n_inputs),
@@ -58,15 +63,23 @@ def state_shapes(ensemble):
     )
 
 
-def check_state(shapes, state):
+def check_state(ensemble, state):
     """The state as arrays of its own; refused if it belongs to another model."""
-    if not isinstance(state, SimulationState):
+    kind = StateEstimate if ensemble.has_states else SimulationState
+    return _checked(kind, state_shapes(ensemble), state)
+
+
+def _checked(kind, shapes, state):
+    if not isinstance(state, kind):
         raise TypeError(
-            "state must be a SimulationState, as predict(..., return_state=True) and "
+            f"state must be a {kind.__name__}, as predict(..., return_state=True) and "
             f"StreamingPredictor.state give it; got {type(state).__name__}."
         )
-    types = (np.float64, np.float64, bool)
-    checked = SimulationState(*map(np.array, state, types))
+    *numbers, diverged = state
+    checked = kind(
+        *(np.array(values, dtype=np.float64) for values in numbers),
+        np.array(diverged, dtype=bool),
+    )
     for name, array, shape in zip(state._fields, checked, shapes, strict=True):
         if array.shape != shape:
             raise ValueError(
@@ -78,6 +91,8 @@ def check_state(shapes, state):
 
 def resume(ensemble, state, U):
     """Forecast of the rows ``U`` that follow a state, and the state after them."""
+    if ensemble.has_states:
+        return _resume_states(ensemble, state, U)
     before = len(state.inputs)
     U = np.concatenate([state.inputs, U])
     starts = np.array([0, len(U)])
@@ -99,6 +114,16 @@ def resume(ensemble, state, U):
     )
 
 
+def _resume_states(ensemble, state, U):
+    steps = StateSteps(ensemble)
+    steps.state = state
+    mean = np.empty((len(U), ensemble.n_outputs))
+    steps.run(U, mean)
+    state = steps.state
+    n_diverged = int(np.isnan(mean).any(axis=1).sum()) if state.diverged.any() else 0
+    return Forecast(mean, None, n_diverged), state
+
+
 def _member(fitted, lags):
     """What a stream needs of a fitted network."""
     used, scaling = fitted.network.units[0], fitted.scaling
@@ -112,6 +137,63 @@ def _member(fitted, lags):
         scaling.y_scale,
         lags.difference,
     )
+
+
+class _LaggedSteps:
+    """Steps of an ensemble of networks on lags, packed for `kernels.packed`."""
+
+    state_type = SimulationState
+
+    def __init__(self, ensemble):
+        self._n_inputs = ensemble.n_inputs
+        self.shapes = state_shapes(ensemble)
+        self.memory, self._layout = stream.pack(
+            [_member(*member) for member in ensemble.members],
+            ensemble.weights,
+            ensemble.n_inputs,
+            ensemble.n_outputs,
+            ensemble.max_lag + 1,
+            max(fitted.scaling.limit for fitted, _ in ensemble.members),
+        )
+        self._compile()
+
+    def _compile(self):
+        """Compile, or load from the cache, now rather than in the control loop."""
+        self.step()
+        self.update()
+        self.run(np.empty((0, self._n_inputs)), np.empty((0, 1)))
+
+    def step(self):
+        return stream.step(self.memory, self._layout)
+
+    def update(self):
+        stream.update(self.memory, self._layout)
+
+    def run(self, X, out):
+        stream.run(self.memory, self._layout, X, out)
+
+    @property
+    def state(self):
+        histories = np.array(stream.histories(self.memory, self._layout))
+        newest = self._layout[stream.NOW] // histories.shape[2]
+        # oldest first; no lag of the next row reaches that one
+        rows = np.roll(histories, -1 - newest, axis=1)[:, 1:]
+        return SimulationState(
+            rows[0, :, : self._n_inputs].copy(),
+            rows[:, :, self._n_inputs :].copy(),
+            stream.diverged(self._layout).astype(bool),
+        )
+
+    @state.setter
+    def state(self, state):
+        histories = stream.histories(self.memory, self._layout)
+        for history, outputs in zip(histories, state.outputs, strict=True):
+            history[0] = np.nan
+            history[1:, : self._n_inputs] = state.inputs
+            history[1:, self._n_inputs :] = outputs
+        stream.diverged(self._layout)[:] = state.diverged
+        n_rows = len(histories[0])
+        self._layout[stream.NOW] = (n_rows - 1) * histories[0].shape[1]
 
 
 class StreamingPredictor:
@@ -163,24 +245,10 @@ class StreamingPredictor:
         self._flat = single_output
         self._one_input = n_inputs == 1
         self._output = slice(n_inputs, n_inputs + n_outputs)
-        self._shapes = state_shapes(ensemble)
-        self._memory, self._layout = stream.pack(
-            [_member(*member) for member in ensemble.members],
-            ensemble.weights,
-            n_inputs,
-            n_outputs,
-            ensemble.max_lag + 1,
-            max(fitted.scaling.limit for fitted, _ in ensemble.members),
-        )
-        self._compile()
+        steps = StateSteps if ensemble.has_states else _LaggedSteps
+        self._steps = steps(ensemble)
+        self._memory = self._steps.memory
         self.state = state
-
-    def _compile(self):
-        """Compile, or load from the cache, now rather than in the control loop."""
-        packed = self._memory, self._layout
-        stream.step(*packed)
-        stream.update(*packed)
-        stream.run(*packed, np.empty((0, self._n_inputs)), np.empty((0, 1)))
 
     def step(self, u=None):
         """Predict the next row from its inputs.
@@ -202,7 +270,7 @@ class StreamingPredictor:
             self._memory[0] = u
         else:
             self._load_inputs(u)
-        first = stream.step(self._memory, self._layout)
+        first = self._steps.step()
         return first if self._flat else self._memory[self._output].copy()
 
     def update(self, y):
@@ -227,7 +295,7 @@ class StreamingPredictor:
                     f"shape {values.shape}."
                 )
             self._memory[self._output] = values
-        stream.update(self._memory, self._layout)
+        self._steps.update()
 
     def run(self, X):
         """Predict many rows, each from the outputs predicted before.
@@ -249,7 +317,7 @@ class StreamingPredictor:
                 f"X must have shape (n_rows, {self._n_inputs}); got shape {X.shape}."
             )
         out = np.empty((len(X), self._n_outputs))
-        stream.run(self._memory, self._layout, X, out)
+        self._steps.run(X, out)
         return out[:, 0] if self._flat else out
 
     @property
@@ -261,27 +329,11 @@ class StreamingPredictor:
         state : SimulationState
             It can be given to ``predict`` and ``stream`` of the same model as well.
         """
-        histories = np.array(stream.histories(self._memory, self._layout))
-        newest = self._layout[stream.NOW] // histories.shape[2]
-        # oldest first; no lag of the next row reaches that one
-        rows = np.roll(histories, -1 - newest, axis=1)[:, 1:]
-        return SimulationState(
-            rows[0, :, : self._n_inputs].copy(),
-            rows[:, :, self._n_inputs :].copy(),
-            stream.diverged(self._layout).astype(bool),
-        )
+        return self._steps.state
 
     @state.setter
     def state(self, state):
-        state = check_state(self._shapes, state)
-        histories = stream.histories(self._memory, self._layout)
-        for history, outputs in zip(histories, state.outputs, strict=True):
-            history[0] = np.nan
-            history[1:, : self._n_inputs] = state.inputs
-            history[1:, self._n_inputs :] = outputs
-        stream.diverged(self._layout)[:] = state.diverged
-        n_rows = len(histories[0])
-        self._layout[stream.NOW] = (n_rows - 1) * histories[0].shape[1]
+        self._steps.state = _checked(self._steps.state_type, self._steps.shapes, state)
 
     def _load_inputs(self, u):
         if u is None and not self._n_inputs:

@@ -98,6 +98,33 @@ def select_features(run, places):
     return run._replace(X=X, state=run.state[places])
 
 
+def without_gaps(U, Y, starts):
+    """Records without the rows whose inputs are missing: a new one begins behind them.
+
+    A record of a single row tells nothing of the next states.
+    """
+    lengths = np.diff(starts)
+    if lengths.min() < 2:
+        raise ValueError(
+            f"sessions must have at least 2 rows; session number "
+            f"{int(lengths.argmin())} has 1. Leave it out."
+        )
+    missing = ~np.isfinite(U).all(axis=1)
+    if missing.any():
+        gaps = np.flatnonzero(missing)
+        edges = np.unique(np.concatenate([starts, gaps, gaps + 1]))
+        lengths = np.diff(edges)
+        kept = ~missing[edges[:-1]] & (lengths >= 2)
+        rows = np.repeat(kept, lengths)
+        U, Y, starts = U[rows], Y[rows], np.concatenate([[0], np.cumsum(lengths[kept])])
+    if not np.isfinite(Y).any(axis=0).all():
+        raise ValueError(
+            "y must hold at least one value of every output in two rows one behind the "
+            "other whose inputs are not missing."
+        )
+    return U, Y, starts
+
+
 def lay_out_for_fit(U, Y, starts, n_states, weights):
     """`StateRunData` of scaled inputs and outputs, with a row before each session."""
     n_inputs, n_sessions = U.shape[1], len(starts) - 1
@@ -112,14 +139,17 @@ def lay_out_for_fit(U, Y, starts, n_states, weights):
     return StateRunData(run, Y, weights)
 
 
-def lay_out_for_prediction(U, starts, initial, n_features):
-    """`StateRun` of scaled inputs from given states (n_sessions, n_states)."""
+def lay_out_for_prediction(U, first, initial, n_features):
+    """`StateRun` of scaled inputs whose records begin in the rows ``first``.
+
+    ``initial`` (n_records, n_states) holds the states there.
+    """
     n_states, n_inputs = initial.shape[1], U.shape[1]
     X = np.zeros((len(U), n_features))
     X[:, n_states : n_states + n_inputs] = U
     begin, states = np.zeros(len(U), dtype=bool), np.zeros((len(U), n_states))
-    begin[starts[:-1]] = True
-    states[starts[:-1]] = initial
+    begin[first] = True
+    states[first] = initial
     return make_run(X, begin, states)
 
 

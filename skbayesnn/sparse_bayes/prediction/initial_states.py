@@ -1,0 +1,125 @@
+r"""States of fitted state-space networks at which predictions start.
+
+The state at the start of a record minimises
+
+.. math:: \sum_t \|\hat y_t(x_0) - y_t\|^2 / \sigma^2 + (x_0 - m)^T P^{-1} (x_0 - m)
+
+over the first rows, with the mean m and the covariance P that the states had in the
+training record. An output may hide the sign of a state, so the sum may have several
+minima: the search begins at the best of many states of the training record.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.state_recursion import run_state_sensitivities, run_states
+from ..records.state_runs import lay_out_for_prediction, select_features
+
+# States of the training record from which the search looks, and of them those from
+# which it descends.
+N_CANDIDATES = 64
+N_DESCENTS = 4
+MAX_ITER = 20
+
+
+class Start(NamedTuple):
+    """States at the starts of sessions, and their covariances.
+
+    state : (n_sessions, n_states)
+    covariance : (n_sessions, n_states, n_states)
+    """
+
+    state: np.ndarray
+    covariance: np.ndarray
+
+
+def unknown_start(network, n_sessions):
+    """Each session begins at the mean of the training record, with its spread."""
+    return Start(
+        np.tile(network.mean, (n_sessions, 1)),
+        np.tile(network.covariance, (n_sessions, 1, 1)),
+    )
+
+
+def estimated_start(network, U, Y):
+    """The start of one session from the outputs Y (n, n_outputs) of its first rows.
+
+    Both in the user's units; U (n, n_inputs) holds the inputs of these rows, and NaN in
+    Y stands for an output that is not known.
+    """
+    fitted = network.fitted
+    Y = (Y - fitted.scaling.y_offset) / fitted.scaling.y_scale / fitted.noise_std
+    U, precision = scaled_inputs(network, U), np.linalg.inv(network.covariance)
+    costs = [_cost(network, U, Y, precision, x) for x in network.visited]
+    best = np.argsort(costs, kind="stable")[:N_DESCENTS]
+    found = [_descend(network, U, Y, precision, network.visited[k]) for k in best]
+    cost, state, covariance = min(found, key=lambda one: one[0])
+    if not np.isfinite(cost):
+        return unknown_start(network, 1)
+    return Start(state[None], covariance[None])
+
+
+def _cost(network, U, Y, precision, x):
+    outputs = run_outputs(network, lay_out(network, U, [0], x[None]))
+    misfit = outputs / network.fitted.noise_std - Y
+    deviation = x - network.mean
+    lost = np.isnan(outputs).any()
+    squared = np.nansum(misfit**2) + deviation @ precision @ deviation
+    return np.inf if lost else float(squared)
+
+
+def _descend(network, U, Y, precision, x):
+    """Gauss-Newton with halved steps: cost, state and its covariance."""
+    cost, covariance = _cost(network, U, Y, precision, x), network.covariance
+    for _ in range(MAX_ITER):
+        outputs, S = _by_initial(network, U, x)
+        if not (np.isfinite(cost) and np.isfinite(S).all()):
+            return np.inf, x, covariance
+        misfit = (outputs / network.fitted.noise_std - Y).ravel()
+        known = np.isfinite(misfit)
+        J, misfit = S[known], misfit[known]
+        covariance = np.linalg.inv(precision + J.T @ J)
+        step = covariance @ (J.T @ misfit + precision @ (x - network.mean))
+        before = cost
+        for _ in range(8):
+            trial = _cost(network, U, Y, precision, x - step)
+            if trial < cost:
+                x, cost = x - step, trial
+                break
+            step = 0.5 * step
+        if not before - cost > 1e-6 * before:
+            break
+    return cost, x, covariance
+
+
+def _by_initial(network, U, x):
+    """Outputs, and derivatives (n * n_outputs, n_states) over the noise."""
+    run = lay_out(network, U, [0], x[None])
+    noise = network.fitted.noise_std
+    nothing = np.zeros(0, dtype=np.int64)
+    with np.errstate(all="ignore"):
+        _, outputs, S = run_state_sensitivities(
+            network.fitted.network.layers, run, len(noise), nothing, by_initial=True
+        )
+    return outputs, S / np.tile(noise, len(U))[:, None]
+
+
+def scaled_inputs(network, U):
+    scaling, first = network.fitted.scaling, network.n_states
+    inputs = slice(first, first + U.shape[1])
+    return (U - scaling.x_offset[inputs]) / scaling.x_scale[inputs]
+
+
+def lay_out(network, U, first, initial):
+    """`StateRun` of scaled inputs whose records begin in the rows ``first``."""
+    fitted = network.fitted
+    n_features = len(fitted.scaling.x_offset)
+    run = lay_out_for_prediction(U, first, initial, n_features)
+    return select_features(run, fitted.network.units[0])
+
+
+def run_outputs(network, run):
+    """Scaled outputs (n, n_outputs) of free runs."""
+    fitted = network.fitted
+    return run_states(fitted.network.layers, run, len(fitted.noise_std))[1]
