@@ -287,10 +287,10 @@ def draw(model, tanks):
 
 
 def wider(*curves):
-    """Axis limits: the range of the curves, extended by half on both sides."""
+    """Axis limits: the range of the curves, extended by a quarter on both sides."""
     low = min(np.nanmin(curve) for curve in curves)
     high = max(np.nanmax(curve) for curve in curves)
-    return 1.5 * low - 0.5 * high, 1.5 * high - 0.5 * low
+    return 1.25 * low - 0.25 * high, 1.25 * high - 0.25 * low
 
 
 def save_figure(results, tanks, folder):
