@@ -65,7 +65,8 @@ class DocumentationLinkMixin:
         address = os.environ.get("SKBAYESNN_DOC_URL") or published
         if address is None or not type(self).__module__.startswith(__package__):
             return ""
-        return f"{address.rstrip('/')}/api/{type(self).__name__}.html"
+        page = f"{type(self).__module__}.{type(self).__name__}.html"
+        return f"{address.rstrip('/')}/generated/api/{page}"
 
 
 def one_blas_thread():

@@ -32,6 +32,7 @@ from skbayesnn import (
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
     SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
     _sklearn,
 )
 from skbayesnn.exceptions import SamplingWarning, ScoringWarning
@@ -205,6 +206,7 @@ def test_a_record_in_order_is_not_warned_of():
         SparseBayesMLPRegressor(),
         SparseBayesNARXRegressor(),
         SparseBayesNARXRegressorCV(),
+        SparseBayesStateSpaceRegressor(),
     ],
 )
 def test_html_links_to_the_documentation(estimator, monkeypatch):
@@ -216,9 +218,11 @@ def test_html_links_to_the_documentation(estimator, monkeypatch):
     told["Project-URL"] = "Source, https://source.example"
     told["Project-URL"] = "Documentation, https://docs.example/latest/"
     name = type(estimator).__name__
-    link = f"https://docs.example/latest/api/{name}.html"
+    link = f"https://docs.example/latest/generated/api/skbayesnn.{name}.html"
     assert estimator._get_doc_link() == link
     html = make_pipeline(FunctionTransformer(), estimator)._repr_html_()
     assert link in html and f"Documentation for {name}" in html
     monkeypatch.setenv("SKBAYESNN_DOC_URL", "http://localhost:8000")
-    assert estimator._get_doc_link() == f"http://localhost:8000/api/{name}.html"
+    assert estimator._get_doc_link() == link.replace(
+        "https://docs.example/latest", "http://localhost:8000"
+    )
