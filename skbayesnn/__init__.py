@@ -8,13 +8,18 @@ from .sparse_bayes.mlp import SparseBayesMLPRegressor
 from .sparse_bayes.narx import SparseBayesNARXRegressor
 from .sparse_bayes.narx_cv import SparseBayesNARXRegressorCV
 from .sparse_bayes.prediction.state_streaming import StateEstimate
-from .sparse_bayes.prediction.streaming import SimulationState, StreamingPredictor
+from .sparse_bayes.prediction.streaming import (
+    EnsembleState,
+    SimulationState,
+    StreamingPredictor,
+)
 from .sparse_bayes.state_space_network import SparseBayesStateSpaceRegressor
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ContrastiveDivergenceRBM",
+    "EnsembleState",
     "FrankWolfeRBM",
     "LinearizedModel",
     "SimulationState",

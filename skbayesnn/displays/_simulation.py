@@ -129,7 +129,7 @@ class SimulationDisplay:
         Parameters
         ----------
         estimator : fitted regressor, or Pipeline that ends in one
-            A lagged or static regressor of this package, or an ensemble of them.
+            A dynamic or static regressor of this package, or an ensemble of them.
         {{X}}
         {{y}}
         y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None

@@ -36,7 +36,7 @@ def simulation_scorer(estimator, X, y):
 
     Parameters
     ----------
-    estimator : SparseBayesNARXRegressor or Pipeline that ends in one
+    estimator : dynamic regressor of this package, or Pipeline that ends in one
         A fitted model.
     X : array-like of shape (n_samples, n_inputs)
         Inputs of one record.
@@ -75,7 +75,7 @@ def one_step_scorer(estimator, X, y):
 
     Parameters
     ----------
-    estimator : SparseBayesNARXRegressor or Pipeline that ends in one
+    estimator : dynamic regressor of this package, or Pipeline that ends in one
         A fitted model.
     X : array-like of shape (n_samples, n_inputs)
         Inputs of one record.

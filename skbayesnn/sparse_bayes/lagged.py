@@ -23,6 +23,8 @@ from ..exceptions import (
     MissingInputWarning,
     ScoringWarning,
 )
+from .attributes import copy_input_attributes
+from .learning.result import Fit
 from .prediction import ensemble as ensembles
 from .prediction.bands import Bands, bands_of, excess, widen
 from .prediction.ensemble import Ensemble, LaggedNetwork
@@ -96,6 +98,24 @@ def _make_model(
         bands=bands_of(U, Y, difference),
         end=end_for(ensemble, U[last], Y[last], end_time),
     )
+
+
+def estimators_of(estimator, fit, model, *arguments):
+    """Each network of an ensemble as an estimator of its own.
+
+    ``arguments`` are those of the estimator's ``_store`` behind the fit and the model.
+    """
+    parameters = estimator.get_params(deep=False)
+    parameters |= {"n_estimators": 1, "n_restarts": 1}
+    estimators = []
+    for network, member in zip(fit.networks, model.ensemble.members, strict=True):
+        one = type(estimator)(**parameters)
+        copy_input_attributes(estimator, one)
+        alone = Fit((network,), int(network.diverged), fit.interrupted)
+        single = model._replace(ensemble=Ensemble((member,), np.ones(1)))
+        one._store(alone, single, *arguments)
+        estimators.append(one)
+    return estimators
 
 
 class LaggedPredictorMixin(

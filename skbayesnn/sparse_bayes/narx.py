@@ -9,10 +9,10 @@ from .._fitting import FitInterrupted, restore_on_failure
 from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
-from .attributes import copy_input_attributes, network_attributes, set_attributes
+from .attributes import network_attributes, set_attributes
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .lagged import LaggedPredictorMixin, make_lagged_model
+from .lagged import LaggedPredictorMixin, estimators_of, make_lagged_model
 from .learning.lag_choice import choose_lag
 from .learning.lagged_problem import (
     for_free_runs,
@@ -23,7 +23,6 @@ from .learning.lagged_problem import (
 from .learning.longer_lags import explained_by_longer_lags
 from .learning.problem import pose
 from .learning.restarts import learn
-from .learning.result import Fit
 from .learning.selection import ensemble_weights
 from .parameters import (
     LAGGED_CONSTRAINTS,
@@ -32,7 +31,6 @@ from .parameters import (
     resolve_auto,
 )
 from .prediction import posterior
-from .prediction.ensemble import Ensemble
 from .records.lags import lagged_names, make_lags
 from .records.layout import Record, check_horizons
 from .regressor_texts import TEXTS
@@ -427,7 +425,7 @@ class SparseBayesNARXRegressor(
         by_name = lags.by_name(*names)
         attributes["input_lags_"], attributes["output_lags_"] = by_name
         if self.n_estimators > 1:
-            members = self._members(fit, model, regressors)
+            members = estimators_of(self, fit, model, regressors)
             relevance = np.array([member.feature_relevance_ for member in members])
             weights = model.ensemble.weights
             attributes["estimators_"] = members
@@ -446,19 +444,6 @@ class SparseBayesNARXRegressor(
         for name, fraction in self.longer_lags_.items() if self.verbose else ():
             if fraction >= WORTH_A_WORD:
                 print(f"longer lags of {name} explain {fraction:.0%} of the residuals")
-
-    def _members(self, fit, model, regressors):
-        """Each network of the ensemble as an estimator of its own."""
-        parameters = self.get_params(deep=False) | {"n_estimators": 1, "n_restarts": 1}
-        members = []
-        for network, lagged in zip(fit.networks, model.ensemble.members, strict=True):
-            member = SparseBayesNARXRegressor(**parameters)
-            copy_input_attributes(self, member)
-            alone = Fit((network,), int(network.diverged), fit.interrupted)
-            single = model._replace(ensemble=Ensemble.single(*lagged))
-            member._store(alone, single, regressors)
-            members.append(member)
-        return members
 
     def get_lagged_feature_names_out(self, input_features=None):
         """Get the names of the lagged regressors, ordered as ``feature_relevance_``.

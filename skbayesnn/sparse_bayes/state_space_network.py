@@ -11,7 +11,7 @@ from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import network_attributes, set_attributes
 from .forecasting import ForecastMixin
 from .kernels.activations import ACTIVATION_NAMES
-from .lagged import LaggedPredictorMixin, make_state_model
+from .lagged import LaggedPredictorMixin, estimators_of, make_state_model
 from .learning.restarts import learn
 from .learning.state_space_problem import pose_state_space
 from .network import split_layers
@@ -119,6 +119,11 @@ class SparseBayesStateSpaceRegressor(
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance of the errors of the free run, in squared units of y.
     {{degrees_of_freedom}}
+    estimators_ : list of SparseBayesStateSpaceRegressor
+        The networks of an ensemble, the best first. Only if ``n_estimators`` > 1; the
+        other attributes then describe the first.
+    estimator_weights_ : ndarray of shape (n_estimators,)
+        Their weights, which are equal.
     {{posterior}}
     history_ : dict of ndarray, one entry per cycle
         ``objective_start``, ``objective`` and ``objective_pruned``: the objective
@@ -250,8 +255,7 @@ class SparseBayesStateSpaceRegressor(
             n_jobs=self.n_jobs,
         )
         members = [make_network(one.fitted, problem.data) for one in fit.networks]
-        self._lagged = make_state_model(members, given)
-        self._set_attributes(fit)
+        self._store(fit, make_state_model(members, given))
         return self
 
     def _fixed_parameters(self):
@@ -265,8 +269,10 @@ class SparseBayesStateSpaceRegressor(
             "normalize": True,
         }
 
-    def _set_attributes(self, fit):
+    def _store(self, fit, model):
+        """Keep what was learned, and set all public attributes."""
         best = fit.networks[0]
+        self._lagged = model
         attributes = network_attributes(best)
         n_diverged = np.array(fit.n_diverged)
         attributes["history_"] = best.history | {"n_diverged_starts": n_diverged}
@@ -279,6 +285,9 @@ class SparseBayesStateSpaceRegressor(
         attributes["input_matrix_"] = linear[n : n + n_inputs, :n].T
         attributes["output_matrix_"] = linear[:n, n:].T
         attributes["feedthrough_matrix_"] = linear[n : n + n_inputs, n:].T
+        if self.n_estimators > 1:
+            attributes["estimators_"] = estimators_of(self, fit, model)
+            attributes["estimator_weights_"] = model.ensemble.weights
         set_attributes(self, attributes)
 
 

@@ -5,14 +5,12 @@ import re
 import numpy as np
 import pytest
 import state_space_cases as cases
-from fitted_models import ensemble_of, set_ensemble
 from sklearn.metrics import r2_score
 
 from skbayesnn import SparseBayesStateSpaceRegressor
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning, ExtrapolationWarning
 from skbayesnn.sparse_bayes.learning import restarts
-from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
 
 
 def linear(**options):
@@ -135,14 +133,14 @@ def test_an_ensemble_predicts_the_median_of_its_networks():
         2, hidden_layer_sizes=2, n_estimators=3, max_cycles=2, random_state=0
     ).fit(u, y)
     together, std = model.predict(u, y_init=y[:5], return_std=True)
-    ensemble, means, variances = ensemble_of(model), [], []
-    members = ensemble.members
-    for member in members:
-        set_ensemble(model, Ensemble((member,), np.ones(1)))
-        mean, own = model.predict(u, y_init=y[:5], return_std=True)
+    means, variances = [], []
+    for member in model.estimators_:
+        mean, own = member.predict(u, y_init=y[:5], return_std=True)
         means.append(mean)
         variances.append(own**2)
-    assert len(members) == 3
+        assert member.order_ <= 2
+    np.testing.assert_allclose(model.estimator_weights_, np.full(3, 1.0 / 3.0))
+    assert model.order_ == model.estimators_[0].order_
     assert np.std(means, axis=0).max() > 0.01
     np.testing.assert_allclose(together, np.median(means, axis=0))
     spread = np.mean((means - together) ** 2, axis=0)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import state_space_cases as cases
+from fitted_models import ensemble_of, set_ensemble
 from sklearn.metrics import r2_score
 from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 
@@ -18,6 +19,7 @@ from skbayesnn.exceptions import (
     ScoringWarning,
 )
 from skbayesnn.metrics import one_step_scorer, simulation_scorer
+from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
 
 PROCESS, MEASUREMENT = 0.3, 0.1
 
@@ -171,9 +173,9 @@ def test_states_are_saved_and_restored(model, test_record):
     with pytest.raises(ValueError, match="covariances must have shape"):
         model.stream(state=state._replace(covariances=np.zeros((1, 2, 3))))
     lags = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=()).fit(U, y)
-    with pytest.raises(TypeError, match="must be a SimulationState"):
+    with pytest.raises(TypeError, match="must be of type SimulationState"):
         lags.predict(U, state=state)
-    with pytest.raises(TypeError, match="must be a StateEstimate"):
+    with pytest.raises(TypeError, match="must be of type StateEstimate"):
         model.predict(U, state=lags.stream().state)
 
 
@@ -284,3 +286,57 @@ def test_displays_take_it(model, test_record):
     assert one.rmse[0] < display.rmse[0]
     residuals = ResidualAnalysisDisplay.from_estimator(model, U, y)
     assert residuals is not None
+
+
+@pytest.fixture(scope="module")
+def mixed(model):
+    """Lags and hidden states in one ensemble; lags count more."""
+    U, y = noisy_record()
+    lags = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=()).fit(U, y)
+    together = copy.copy(lags)
+    members = ensemble_of(lags).members + ensemble_of(model).members
+    set_ensemble(together, Ensemble(members, np.array([0.6, 0.4])))
+    together.max_lag_ = 8
+    return together, lags
+
+
+@pytest.mark.parametrize("horizon", [1, 3, None])
+def test_both_kinds_predict_together(mixed, model, test_record, horizon):
+    (together, lags), (U, y) = mixed, test_record
+    mean, std = together.predict(U, y, horizon=horizon, return_std=True)
+    alone = [
+        one.predict(U, y_init=y[:8], return_std=True)
+        if horizon is None
+        else one.predict(U, y, horizon=horizon, return_std=True)
+        for one in (lags, model)
+    ]
+    # the weighted median of two is the one with more weight
+    np.testing.assert_allclose(mean[8:], alone[0][0][8:])
+    square = 0.6 * alone[0][1] ** 2 + 0.4 * alone[1][1] ** 2
+    square += 0.4 * (alone[1][0] - mean) ** 2
+    np.testing.assert_allclose(std[8:] ** 2, square[8:])
+    draws = together.sample_y(U, y, horizon=horizon, n_samples=500)
+    assert np.isfinite(draws).all()
+    assert together.score(U, y, horizon=horizon) > 0.5
+
+
+def test_both_kinds_stream_together(mixed, test_record):
+    (together, _), (U, y) = mixed, test_record
+    one, free = together.predict(U, y), together.predict(U, y_init=y[:20])
+    stream = together.stream(U[:20], y[:20])
+    saved = pickle.loads(pickle.dumps(stream.state))
+    np.testing.assert_allclose(stream.run(U[20:]), free[20:])
+    stream.state = saved
+    for row in range(20, 60):
+        assert stream.step(U[row]) == pytest.approx(one[row])
+        stream.update(y[row])
+    np.testing.assert_allclose(together.predict(U[20:], state=saved), free[20:])
+    first, state = together.predict(U[:50], y_init=y[:20], return_state=True)
+    rest = together.predict(U[50:], state=state)
+    np.testing.assert_allclose(np.concatenate([first, rest]), free)
+    with pytest.raises(ValueError, match="parts must hold 2 states"):
+        together.predict(U, state=state._replace(parts=state.parts[:1]))
+    with pytest.raises(TypeError, match="must be of type EnsembleState"):
+        together.stream(state=state.parts[0])
+    forecast = together.forecast(5, U[:5], X_past=U, y_past=y, n_paths=4)
+    assert np.isfinite(forecast.y_std).all() and forecast.paths.shape == (5, 4)

@@ -80,6 +80,16 @@ class Ensemble(NamedTuple):
         return all(isinstance(one, StateSpaceNetwork) for one in self.members)
 
     @property
+    def is_mixed(self):
+        """Whether some members have hidden states, and some have not."""
+        kinds = {isinstance(one, StateSpaceNetwork) for one in self.members}
+        return len(kinds) == 2
+
+    def singles(self):
+        """Each member as an ensemble of one."""
+        return [Ensemble((member,), np.ones(1)) for member in self.members]
+
+    @property
     def max_lag(self):
         """Rows needed before the first prediction."""
         return max(member.max_lag for member in self.members)

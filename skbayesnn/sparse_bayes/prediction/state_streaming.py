@@ -154,6 +154,15 @@ class _Member:
         update_row(self._filter, (y - scaling.y_offset) / scaling.y_scale)
 
 
+def run_by_steps(steps, X, out):
+    """Step through the rows of ``X``, with the outputs in those of ``out``."""
+    n_inputs = X.shape[1]
+    for row, predicted in zip(X, out, strict=True):
+        steps.memory[:n_inputs] = row
+        steps.step()
+        predicted[:] = steps.memory[n_inputs : n_inputs + out.shape[1]]
+
+
 class StateSteps:
     """Steps of an ensemble of state-space networks, for a `StreamingPredictor`.
 
@@ -161,13 +170,10 @@ class StateSteps:
     measured.
     """
 
-    state_type = StateEstimate
-
     def __init__(self, ensemble):
         self._n_inputs = ensemble.n_inputs
         self._weights = ensemble.weights
         self._members = [_Member(member) for member in ensemble.members]
-        self.shapes = estimate_shapes(ensemble)
         self.memory = np.full(ensemble.n_inputs + ensemble.n_outputs, np.nan)
 
     def step(self):
@@ -190,21 +196,19 @@ class StateSteps:
             member.update(outputs)
 
     def run(self, X, out):
-        for row, predicted in zip(X, out, strict=True):
-            self.memory[: self._n_inputs] = row
-            self.step()
-            predicted[:] = self.memory[self._n_inputs :]
+        run_by_steps(self, X, out)
 
     @property
-    def state(self):
+    def estimate(self):
+        """The `StateEstimate` of the row that comes next."""
         beliefs = [member.belief_of_next() for member in self._members]
         means, covariances = (np.array(parts) for parts in zip(*beliefs, strict=True))
         diverged = np.array([member.diverged for member in self._members])
         inputs = self.memory[None, : self._n_inputs].copy()
         return StateEstimate(inputs, means, covariances, diverged)
 
-    @state.setter
-    def state(self, state):
+    @estimate.setter
+    def estimate(self, state):
         parts = state.means, state.covariances, state.diverged
         for member, *belief in zip(self._members, *parts, strict=True):
             member.set(*belief)

@@ -8,7 +8,13 @@ from ..kernels import packed as stream
 from ..records.layout import Record
 from .ensemble import combine
 from .forecast import Forecast, of_network
-from .state_streaming import StateEstimate, StateSteps, estimate_after, estimate_shapes
+from .state_streaming import (
+    StateEstimate,
+    StateSteps,
+    estimate_after,
+    estimate_shapes,
+    run_by_steps,
+)
 
 
 class SimulationState(NamedTuple):
@@ -42,8 +48,38 @@ class SimulationState(NamedTuple):
     diverged: np.ndarray
 
 
+class EnsembleState(NamedTuple):
+    """Where an ensemble of networks on lags and with hidden states has stopped.
+
+    Parameters
+    ----------
+    parts : tuple of SimulationState or StateEstimate
+        One for each network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayesnn import EnsembleState, SimulationState
+    >>> inputs, outputs = np.zeros((2, 1)), np.zeros((1, 2, 1))
+    >>> lags = SimulationState(inputs, outputs, np.zeros(1, dtype=bool))
+    >>> EnsembleState((lags,)).inputs.shape
+    (2, 1)
+    """
+
+    parts: tuple
+
+    @property
+    def inputs(self):
+        """Inputs of the last rows, as many as the longest memory has."""
+        return max((part.inputs for part in self.parts), key=len)
+
+
 def state_after(ensemble, U, Y):
     """The state after rows whose outputs are the same for all members."""
+    if ensemble.is_mixed:
+        return EnsembleState(
+            tuple(state_after(one, U, Y) for one in ensemble.singles())
+        )
     if ensemble.has_states:
         return estimate_after(ensemble, U, Y)
     n_members, first = len(ensemble.members), len(Y) - ensemble.max_lag
@@ -65,16 +101,31 @@ def state_shapes(ensemble):
 
 def check_state(ensemble, state):
     """The state as arrays of its own; refused if it belongs to another model."""
+    if ensemble.is_mixed:
+        singles = ensemble.singles()
+        parts = _check_kind(EnsembleState, state).parts
+        if len(parts) != len(singles):
+            raise ValueError(
+                f"state is of another model: parts must hold {len(singles)} states, "
+                f"one per network; got {len(parts)}."
+            )
+        return EnsembleState(tuple(map(check_state, singles, parts)))
     kind = StateEstimate if ensemble.has_states else SimulationState
     return _checked(kind, state_shapes(ensemble), state)
 
 
-def _checked(kind, shapes, state):
+def _check_kind(kind, state):
     if not isinstance(state, kind):
         raise TypeError(
-            f"state must be a {kind.__name__}, as predict(..., return_state=True) and "
-            f"StreamingPredictor.state give it; got {type(state).__name__}."
+            f"state must be of type {kind.__name__}, as predict(..., "
+            "return_state=True) and StreamingPredictor.state give it; got "
+            f"{type(state).__name__}."
         )
+    return state
+
+
+def _checked(kind, shapes, state):
+    _check_kind(kind, state)
     *numbers, diverged = state
     checked = kind(
         *(np.array(values, dtype=np.float64) for values in numbers),
@@ -91,6 +142,10 @@ def _checked(kind, shapes, state):
 
 def resume(ensemble, state, U):
     """Forecast of the rows ``U`` that follow a state, and the state after them."""
+    if ensemble.is_mixed:
+        given = zip(ensemble.singles(), state.parts, strict=True)
+        forecasts, parts = zip(*(resume(*one, U) for one in given), strict=True)
+        return combine(forecasts, ensemble.weights), EnsembleState(parts)
     if ensemble.has_states:
         return _resume_states(ensemble, state, U)
     before = len(state.inputs)
@@ -116,10 +171,10 @@ def resume(ensemble, state, U):
 
 def _resume_states(ensemble, state, U):
     steps = StateSteps(ensemble)
-    steps.state = state
+    steps.estimate = state
     mean = np.empty((len(U), ensemble.n_outputs))
     steps.run(U, mean)
-    state = steps.state
+    state = steps.estimate
     n_diverged = int(np.isnan(mean).any(axis=1).sum()) if state.diverged.any() else 0
     return Forecast(mean, None, n_diverged), state
 
@@ -142,11 +197,9 @@ def _member(fitted, lags):
 class _LaggedSteps:
     """Steps of an ensemble of networks on lags, packed for `kernels.packed`."""
 
-    state_type = SimulationState
-
     def __init__(self, ensemble):
         self._n_inputs = ensemble.n_inputs
-        self.shapes = state_shapes(ensemble)
+        self._shapes = state_shapes(ensemble)
         self.memory, self._layout = stream.pack(
             [_member(*member) for member in ensemble.members],
             ensemble.weights,
@@ -186,6 +239,7 @@ class _LaggedSteps:
 
     @state.setter
     def state(self, state):
+        state = _checked(SimulationState, self._shapes, state)
         histories = stream.histories(self.memory, self._layout)
         for history, outputs in zip(histories, state.outputs, strict=True):
             history[0] = np.nan
@@ -196,11 +250,76 @@ class _LaggedSteps:
         self._layout[stream.NOW] = (n_rows - 1) * histories[0].shape[1]
 
 
+class _StateSteps(StateSteps):
+    """Steps of an ensemble of networks with hidden states."""
+
+    def __init__(self, ensemble):
+        super().__init__(ensemble)
+        self._shapes = state_shapes(ensemble)
+
+    @property
+    def state(self):
+        return self.estimate
+
+    @state.setter
+    def state(self, state):
+        self.estimate = _checked(StateEstimate, self._shapes, state)
+
+
+class _MixedSteps:
+    """Steps of an ensemble of both kinds, each network by itself."""
+
+    def __init__(self, ensemble):
+        self._n_inputs = ensemble.n_inputs
+        self._weights = ensemble.weights
+        self._members = [_steps_of(one) for one in ensemble.singles()]
+        self.memory = np.full(ensemble.n_inputs + ensemble.n_outputs, np.nan)
+
+    def step(self):
+        rows = []
+        for member in self._members:
+            member.memory[: self._n_inputs] = self.memory[: self._n_inputs]
+            member.step()
+            row = member.memory[self._n_inputs : len(self.memory)]
+            rows.append(Forecast(row[None].copy(), None, 0))
+        outputs = combine(rows, self._weights).mean[0]
+        self.memory[self._n_inputs :] = outputs
+        return float(outputs[0])
+
+    def update(self):
+        for member in self._members:
+            outputs = self.memory[self._n_inputs :]
+            member.memory[self._n_inputs : len(self.memory)] = outputs
+            member.update()
+
+    def run(self, X, out):
+        run_by_steps(self, X, out)
+
+    @property
+    def state(self):
+        return EnsembleState(tuple(member.state for member in self._members))
+
+    @state.setter
+    def state(self, state):
+        parts = _check_kind(EnsembleState, state).parts
+        for member, part in zip(self._members, parts, strict=True):
+            member.state = part
+
+
+def _steps_of(ensemble):
+    """What takes the steps of an ensemble."""
+    if ensemble.is_mixed:
+        return _MixedSteps(ensemble)
+    return _StateSteps(ensemble) if ensemble.has_states else _LaggedSteps(ensemble)
+
+
 class StreamingPredictor:
     """A model that predicts row by row, for use inside a controller.
 
     :meth:`SparseBayesNARXRegressor.stream` makes one. All memory is allocated then; a
     step allocates nothing, and takes less than 2 microseconds for a pruned network.
+    With hidden states (:meth:`SparseBayesStateSpaceRegressor.stream`) it is an extended
+    Kalman filter, which takes about 15 microseconds a step and as much for an update.
     The object holds a copy of what it needs of the model, which may be refitted in the
     meantime. One object is one simulation, which two threads must not step at the same
     time. ``copy.deepcopy`` and ``pickle`` give another that resumes from the same rows.
@@ -209,8 +328,8 @@ class StreamingPredictor:
     ----------
     ensemble : Ensemble
         The fitted networks of a model.
-    state : SimulationState
-        The rows from which to resume.
+    state : SimulationState, StateEstimate or EnsembleState
+        The rows from which to resume, or what is known of the hidden states.
     single_output : bool, default=False
         Whether predictions are floats; for models of one output.
 
@@ -245,8 +364,7 @@ class StreamingPredictor:
         self._flat = single_output
         self._one_input = n_inputs == 1
         self._output = slice(n_inputs, n_inputs + n_outputs)
-        steps = StateSteps if ensemble.has_states else _LaggedSteps
-        self._steps = steps(ensemble)
+        self._steps = _steps_of(ensemble)
         self._memory = self._steps.memory
         self.state = state
 
@@ -277,7 +395,8 @@ class StreamingPredictor:
         """Replace the output predicted last by the measured one.
 
         The next step is then one step ahead of a measured output. A network that
-        diverged resumes once its whole window is measured.
+        diverged resumes once its whole window is measured; one with hidden states at
+        the next measured row, as if nothing had been known before.
 
         Parameters
         ----------
@@ -333,7 +452,7 @@ class StreamingPredictor:
 
     @state.setter
     def state(self, state):
-        self._steps.state = _checked(self._steps.state_type, self._steps.shapes, state)
+        self._steps.state = state
 
     def _load_inputs(self, u):
         if u is None and not self._n_inputs:
