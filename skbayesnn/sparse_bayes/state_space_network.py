@@ -12,9 +12,9 @@ from .attributes import network_attributes, set_attributes
 from .forecasting import ForecastMixin
 from .kernels.activations import ACTIVATION_NAMES
 from .lagged import LaggedPredictorMixin, estimators_of, make_state_model
-from .learning.restarts import learn
+from .learning.order_search import learn_states
+from .learning.state_order import count_states
 from .learning.state_space_problem import pose_state_space
-from .network import split_layers
 from .parameters import STATE_SPACE_CONSTRAINTS, learning_options
 from .prediction.hidden_states import make_network, rows_that_tell
 from .records.state_runs import without_gaps
@@ -247,7 +247,7 @@ class SparseBayesStateSpaceRegressor(
         U, Y, starts = without_gaps(given.U, given.Y, given.starts)
         lag = max(1, min(self.linear_lags, int(np.diff(starts).min()) // 3))
         problem = pose_state_space(options, U, Y, starts, self.n_states, lag)
-        fit = learn(
+        fit = learn_states(
             problem,
             draw_seed(self.random_state),
             n_starts=max(self.n_restarts, self.n_estimators),
@@ -278,7 +278,7 @@ class SparseBayesStateSpaceRegressor(
         attributes["history_"] = best.history | {"n_diverged_starts": n_diverged}
         attributes["activation_"] = ACTIVATION_NAMES[best.fitted.network.activation]
         attributes["max_lag_"] = rows_that_tell(self.n_states)
-        attributes["order_"] = _count_states(best.fitted.network, self.n_states)
+        attributes["order_"] = count_states(best.fitted.network, self.n_states)
         linear = attributes.get("skip_coef_", attributes["coefs_"][-1])
         n, n_inputs = self.n_states, self.n_features_in_
         attributes["state_matrix_"] = linear[:n, :n].T
@@ -289,20 +289,3 @@ class SparseBayesStateSpaceRegressor(
             attributes["estimators_"] = estimators_of(self, fit, model)
             attributes["estimator_weights_"] = model.ensemble.weights
         set_attributes(self, attributes)
-
-
-def _count_states(network, n_states):
-    """Number of states from which weights lead to an output, in this row or later."""
-    layers = split_layers(network.theta != 0.0, network.sizes, network.skip)
-    n_layers = len(network.sizes) - 1
-    leads = np.eye(network.sizes[0], dtype=bool)
-    for weights, _ in layers[:n_layers]:
-        leads = leads @ weights
-    if network.skip:
-        leads |= layers[-1][0]
-    states = network.units[0] < n_states
-    read = network.units[0][states]
-    to_states, seen = leads[states][:, read], leads[states][:, n_states:].any(axis=1)
-    for _ in read:
-        seen = seen | to_states @ seen
-    return int(np.count_nonzero(seen))

@@ -81,6 +81,8 @@ class Problem(NamedTuple):
     starts : draws networks to begin with, as `state_space_problem.StateSpaceStarts`
         does; None for perceptrons with random weights
     n_screening : stages after which only the better starts go on; 0 for none
+    reduce : behind the last stage, yields the cycles of a network with fewer states, as
+        `state_order.reduce_order` does, or None
     """
 
     data: OneStepData
@@ -100,6 +102,7 @@ class Problem(NamedTuple):
     one_step: OneStepData | None = None
     starts: object = None
     n_screening: int = 0
+    reduce: object = None
 
 
 def make_scaling(X, Y, normalize, sample_weight=None):

@@ -197,6 +197,12 @@ def run_start(problem, seed, before=None, n_stages=None):
                         start = _to_continue(state)
                 except FloatingPointError:
                     diverged = True
+            if problem.reduce and n_stages == len(problem.stages) and not diverged:
+                limit = problem.max_cycles
+                cycles = problem.reduce(problem.settings, stage, state, limit, rng)
+                for reduced, info in cycles:
+                    state = reduced
+                    history.append(Cycle(info, stage.horizon, stage.data.counts))
         except KeyboardInterrupt:
             if not history:
                 raise

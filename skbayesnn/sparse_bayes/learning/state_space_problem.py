@@ -10,6 +10,7 @@ from ..records.state_runs import lay_out_for_fit
 from . import prior as evidence
 from .problem import Problem, is_constant, make_scaling, settings_of
 from .realization import LinearSystem, realize
+from .state_order import reduce_order
 
 # Of the weights that lead from hidden units to states: the recursion begins close to a
 # linear one, which is stable.
@@ -31,6 +32,7 @@ class StateSpaceStarts(NamedTuple):
     activations : names, those of the starts in turn
     sizes : units in each layer, features first
     n_states, n_sessions : the first and the last features
+    n_read : states that networks begin with; the others are pruned
     """
 
     linear: LinearSystem
@@ -41,6 +43,7 @@ class StateSpaceStarts(NamedTuple):
     n_states: int
     n_sessions: int
     constant_inputs: np.ndarray
+    n_read: int
 
     def draw(self, rng, number):
         """Network and prior of the start with this number."""
@@ -65,11 +68,11 @@ class StateSpaceStarts(NamedTuple):
     def _set_linear(self, weights, rng):
         """The linear model; states that it does not have decay."""
         A, B, C, D = self.linear
-        n, n_states = len(A), self.n_states
+        n, n_states = min(len(A), self.n_read), self.n_states
         inputs = slice(n_states, n_states + B.shape[1])
-        weights[:n, :n] = A.T
-        weights[inputs, :n] = B.T
-        weights[:n, n_states:] = C.T
+        weights[:n, :n] = A[:n, :n].T
+        weights[inputs, :n] = B[:n].T
+        weights[:n, n_states:] = C[:, :n].T
         weights[inputs, n_states:] = D.T
         rest = np.arange(n, n_states)
         weights[rest, rest] = 0.5
@@ -79,17 +82,26 @@ class StateSpaceStarts(NamedTuple):
 
     def _set_random(self, weights, rng):
         """Rotations that decay."""
-        n_states, n_inputs = self.n_states, self.linear.B.shape[1]
-        rotation, _ = np.linalg.qr(rng.standard_normal((n_states, n_states)))
-        weights[:n_states, :n_states] = RANDOM_MODULUS * rotation
-        weights[n_states : n_states + n_inputs, :n_states] = (
-            RANDOM_INPUT * rng.standard_normal((n_inputs, n_states))
+        n, first, n_inputs = self.n_read, self.n_states, self.linear.B.shape[1]
+        rotation, _ = np.linalg.qr(rng.standard_normal((n, n)))
+        weights[:n, :n] = RANDOM_MODULUS * rotation
+        weights[first : first + n_inputs, :n] = RANDOM_INPUT * rng.standard_normal(
+            (n_inputs, n)
         )
 
     def _not_needed(self, network):
-        """Weights of constant inputs, and of sessions to all but the next state."""
+        """Weights of constant inputs, and of sessions to all but the next state.
+
+        With those of states that are too many.
+        """
         drop = np.zeros(len(network.theta), dtype=bool)
         layers = split_layers(drop, network.sizes, self.skip)
+        absent = slice(self.n_read, self.n_states)
+        for weights, _ in (layers[0], layers[-1]):
+            weights[absent] = True
+        for weights, biases in (layers[-1 - self.skip], layers[-1]):
+            weights[:, absent] = True
+            biases[absent] = True
         first_session = self.sizes[0] - self.n_sessions
         for weights, _ in (layers[0], layers[-1]):
             weights[self.n_states : first_session][self.constant_inputs] = True
@@ -130,6 +142,7 @@ def pose_state_space(options, U, Y, starts, n_states, lag):
         n_states=n_states,
         n_sessions=n_sessions,
         constant_inputs=constant,
+        n_read=n_states,
     )
     return Problem(
         data=data,
@@ -148,6 +161,7 @@ def pose_state_space(options, U, Y, starts, n_states, lag):
         verbose=options.verbose,
         starts=draws,
         n_screening=1,
+        reduce=reduce_order,
     )
 
 

@@ -1,0 +1,62 @@
+"""The number of states of a network: fits with fewer and fewer, as long as they pay.
+
+A network with states to spare often ends in an optimum from which no single state can
+be taken away, although a network that begins without it is better. So after a fit with
+all states there are fits with as many as it has left, with one less, and so on, until
+one more would have been worth its price (see `state_order`).
+"""
+
+import warnings
+
+from sklearn.exceptions import ConvergenceWarning
+
+from ..kernels.activations import ACTIVATION_NAMES
+from .restarts import learn
+from .state_order import count_states, price
+
+# Fraction of the starts that a fit with fewer states has; the activation is settled.
+STARTS = 0.5
+
+
+def learn_states(problem, seed, *, n_starts, n_networks, n_jobs):
+    """The `result.Fit` with the smallest number of states that pays.
+
+    Arguments as of `restarts.learn`. Ensembles keep the number of states with which
+    each of their networks ends, and fits that did not end by themselves theirs.
+    """
+    options = {"n_networks": n_networks, "n_jobs": n_jobs}
+    fit = learn(problem, seed, n_starts=n_starts, **options)
+    if n_networks > 1 or not fit.networks[0].finished:
+        return fit
+    order = _order(problem, fit)
+    tried = min(order, problem.starts.n_states - 1)
+    # bound: each turn tries fewer states
+    while tried > 0:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            smaller = learn(
+                _with_fewer(problem, fit, tried),
+                seed + tried,
+                n_starts=max(1, int(STARTS * n_starts)),
+                **options,
+            )
+        found = _order(problem, smaller)
+        saved = (order - found) * price(problem.settings, problem.data)
+        worse = smaller.networks[0].objective > fit.networks[0].objective + saved
+        if not (worse or smaller.networks[0].diverged):
+            fit, order = smaller, found
+        elif tried < order:
+            break
+        tried = min(tried, order) - 1
+    return fit
+
+
+def _order(problem, fit):
+    return count_states(fit.networks[0].fitted.network, problem.starts.n_states)
+
+
+def _with_fewer(problem, fit, n_states):
+    """The problem whose networks begin with so many states."""
+    activation = ACTIVATION_NAMES[fit.networks[0].fitted.network.activation]
+    starts = problem.starts._replace(n_read=n_states, activations=(activation,))
+    return problem._replace(starts=starts)
