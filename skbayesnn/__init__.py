@@ -4,6 +4,7 @@ from .rbm.contrastive_divergence import ContrastiveDivergenceRBM
 from .rbm.frank_wolfe import FrankWolfeRBM
 from .sparse_bayes.deployment.linearization import LinearizedModel
 from .sparse_bayes.deployment.state_space import StateSpaceModel
+from .sparse_bayes.dynamic_system import DynamicSystemRegressor
 from .sparse_bayes.mlp import SparseBayesMLPRegressor
 from .sparse_bayes.narx import SparseBayesNARXRegressor
 from .sparse_bayes.narx_cv import SparseBayesNARXRegressorCV
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ContrastiveDivergenceRBM",
+    "DynamicSystemRegressor",
     "EnsembleState",
     "FrankWolfeRBM",
     "LinearizedModel",

@@ -5,6 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skbayesnn import (
     ContrastiveDivergenceRBM,
+    DynamicSystemRegressor,
     FrankWolfeRBM,
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
@@ -18,6 +19,7 @@ NOT_FOR_RECORDS = {
     "check_methods_subset_invariance": "a prediction depends on earlier rows",
 }
 DYNAMIC = (
+    DynamicSystemRegressor,
     SparseBayesNARXRegressor,
     SparseBayesNARXRegressorCV,
     SparseBayesStateSpaceRegressor,
@@ -48,6 +50,15 @@ ESTIMATORS = [
     SparseBayesMLPRegressor(noise="student_t", max_cycles=20),
     SparseBayesNARXRegressorCV(
         (1, 2), (0.0, 1.0), cv=2, n_estimators=2, hidden_layer_sizes=2, max_cycles=3
+    ),
+    DynamicSystemRegressor(
+        lags=(1,),
+        n_states=(1,),
+        reg_lambdas=(0.0,),
+        hidden_layer_sizes=1,
+        cv=2,
+        n_estimators=2,
+        max_cycles=2,
     ),
     SparseBayesStateSpaceRegressor(
         2, hidden_layer_sizes=1, reg_lambda=0.0, n_estimators=2, max_cycles=2

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from skbayesnn import (
     ContrastiveDivergenceRBM,
+    DynamicSystemRegressor,
     FrankWolfeRBM,
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
@@ -167,6 +168,12 @@ ESTIMATORS = {
         LAGGED,
     ),
     "search": (SparseBayesNARXRegressorCV((1,), (1.0,), cv=2, **LAGS), LAGGED),
+    "system": (
+        DynamicSystemRegressor(
+            lags=(1,), n_states=(1,), reg_lambdas=(1.0,), cv=2, n_estimators=1, **LAGS
+        ),
+        LAGGED,
+    ),
     "hidden states": (
         SparseBayesStateSpaceRegressor(1, n_restarts=1, **LAGS),
         LAGGED,

@@ -28,6 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skbayesnn import (
     ContrastiveDivergenceRBM,
+    DynamicSystemRegressor,
     FrankWolfeRBM,
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
@@ -207,6 +208,7 @@ def test_a_record_in_order_is_not_warned_of():
         SparseBayesNARXRegressor(),
         SparseBayesNARXRegressorCV(),
         SparseBayesStateSpaceRegressor(),
+        DynamicSystemRegressor(),
     ],
 )
 def test_html_links_to_the_documentation(estimator, monkeypatch):

@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 import skbayesnn
 from skbayesnn import (
     ContrastiveDivergenceRBM,
+    DynamicSystemRegressor,
     FrankWolfeRBM,
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
@@ -24,6 +25,7 @@ OLDER = Path(__file__).parent / "data" / "saved_without_a_version.pkl"
 
 ESTIMATORS = [
     ContrastiveDivergenceRBM(2, max_iter=1),
+    DynamicSystemRegressor(),
     FrankWolfeRBM(2),
     SparseBayesMLPRegressor(),
     SparseBayesNARXRegressor(),

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 import skbayesnn
 from skbayesnn import ContrastiveDivergenceRBM as CD
+from skbayesnn import DynamicSystemRegressor as System
 from skbayesnn import FrankWolfeRBM as FW
 from skbayesnn import SparseBayesMLPRegressor as MLP
 from skbayesnn import SparseBayesNARXRegressor as NARX
@@ -27,6 +28,10 @@ TRUSTED = {
     "mlp": {"skbayesnn.SparseBayesMLPRegressor"},
     "narx": {"skbayesnn.SparseBayesNARXRegressor"},
     "states": {"skbayesnn.SparseBayesStateSpaceRegressor"},
+    "system": {
+        "skbayesnn.DynamicSystemRegressor",
+        "skbayesnn.SparseBayesStateSpaceRegressor",
+    },
     "narx cv": {CV, "skbayesnn.SparseBayesNARXRegressor"},
 }
 RNG = np.random.default_rng(0)
@@ -34,6 +39,7 @@ U = RNG.normal(size=(60, 2))
 Y = np.tanh(U[:, 0]) + 0.1 * RNG.normal(size=60)
 STATES = RNG.random((40, 6)) < 0.4
 TINY = {"hidden_layer_sizes": 2, "max_cycles": 3, "tol": 10.0, "random_state": 0}
+SEARCH = {"reg_lambdas": (3.0,), "hidden_layer_sizes": 2, "max_cycles": 2}
 GROWTH = {"max_search_iter": 2, "n_corrective_steps": 2, "random_state": 0}
 TUNED = {"fine_tune": CD(max_iter=1), "warm_start": True}
 # what keeps most, and each choice that keeps something else
@@ -48,6 +54,7 @@ MODELS = [
     ("narx", NARX(2, 2, n_estimators=2, **TINY), U),
     ("narx", NARX(1, 1, focus="simulation", output="difference", **TINY), U),
     ("states", StateSpace(1, n_estimators=2, **TINY), U),
+    ("system", System("states", n_states=(1,), n_estimators=1, cv=2, **SEARCH), U),
     ("narx cv", NARXCV((1,), (3.0,), cv=2, n_estimators=1, max_cycles=2), U),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

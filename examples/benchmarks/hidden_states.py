@@ -3,11 +3,12 @@
     python examples/benchmarks/hidden_states.py --output hidden_states.json
 
 Ten systems of `make_coupled_drives`, whose speed is measured without its sign: the
-defaults of `SparseBayesStateSpaceRegressor` and of `SparseBayesNARXRegressorCV` learn
-from 400 rows and simulate the 400 rows of the test record from its first 10 outputs.
-The error (root mean square, the noise has 0.03) leaves these out. With it stand the
-error one step ahead, the coverage of the bands of 95 % of both, the states that are
-left, and the seconds of the fit.
+defaults of `SparseBayesStateSpaceRegressor`, of `SparseBayesNARXRegressorCV` and of
+`DynamicSystemRegressor`, which chooses between both, learn from 400 rows and simulate
+the 400 rows of the test record from its first 10 outputs. The error (root mean square,
+the noise has 0.03) leaves these out. With it stand the error one step ahead, the
+coverage of the bands of 95 % of both, the states that are left, and the seconds of the
+fit.
 
 ``--measured`` adds an ensemble of 6 of 12 state-space networks on records of
 `measured_systems.py` (environment variable SKBAYESNN_DATA), whose file of results
@@ -23,13 +24,18 @@ from pathlib import Path
 import numpy as np
 from measured_systems import RECORDS
 
-from skbayesnn import SparseBayesNARXRegressorCV, SparseBayesStateSpaceRegressor
+from skbayesnn import (
+    DynamicSystemRegressor,
+    SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
+)
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.metrics import interval_coverage, simulation_rmse
 
 MODELS = {
     "states": SparseBayesStateSpaceRegressor,
     "lags": SparseBayesNARXRegressorCV,
+    "automatic": DynamicSystemRegressor,
 }
 MEASURED = ("hair dryer", "damper", "robot arm", "tanks", "silverbox, 1000 rows")
 

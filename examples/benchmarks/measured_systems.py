@@ -2,7 +2,9 @@
 
     python examples/benchmarks/measured_systems.py --output measured_systems.json
 
-`SparseBayesNARXRegressorCV` gets the training record and nothing else. Its errors on
+`DynamicSystemRegressor`, which chooses between networks of lags, of hidden states and
+linear models, and `SparseBayesNARXRegressorCV`, which has lags alone, get the training
+record and nothing else. Their errors on
 the test record are those of a free run from the first measured outputs (30 rows, or
 what the benchmark prescribes) and of one step ahead; with them stand the coverage of
 its bands in free run, what was chosen, and the seconds of the fit. A second search,
@@ -14,8 +16,8 @@ Nothing is chosen on a test record.
 
 The five records of ``systems`` are files in that folder of the data sets (environment
 variable SKBAYESNN_DATA); the others are those of the fetch functions. ``--parts`` runs
-some of chosen, one step, peers; ``--records`` some of the records. Their values replace
-those in an output file that exists.
+some of automatic (all kinds), chosen (lags), one step and peers, ``--records`` some of
+the records. Their values replace those in an output file that exists.
 """
 
 import argparse
@@ -34,7 +36,7 @@ from scipy.io import loadmat
 from scipy.stats import norm
 from sklearn.neural_network import MLPRegressor
 
-from skbayesnn import SparseBayesNARXRegressorCV
+from skbayesnn import DynamicSystemRegressor, SparseBayesNARXRegressorCV
 from skbayesnn.datasets import fetch_cascaded_tanks, fetch_silverbox
 from skbayesnn.metrics import interval_coverage, simulation_rmse
 
@@ -142,6 +144,9 @@ def test_errors(task, model):
             bands = (mean, std, y)
             row[f"{name}, free run from {start}"] = rmse(task, y, mean, start)
             row[f"{name}, coverage from {start}"] = coverage(*bands, start)
+        if "states" in getattr(model, "kinds_", ()):
+            # which simulate only
+            continue
         skipped = max(task.starts[0], model.max_lag_)
         one_step = model.predict(u, y)
         row[f"{name}, one step"] = rmse(task, y, one_step, skipped)
@@ -159,22 +164,28 @@ def coverage(mean, std, y, start):
 
 
 def run_chosen(task, arguments, focus="simulation"):
-    """Every seed of the search with its defaults; a note where it did not end."""
+    """Models of lags alone."""
+    return run_search(SparseBayesNARXRegressorCV, task, arguments, focus)
+
+
+def run_automatic(task, arguments):
+    """Models of all kinds."""
+    return run_search(DynamicSystemRegressor, task, arguments)
+
+
+def run_search(kind, task, arguments, focus="simulation"):
+    """Every seed of a search with its defaults; a note where it did not end."""
     rows = []
     for seed in range(arguments.seeds):
-        model = SparseBayesNARXRegressorCV(
-            focus=focus, random_state=seed, n_jobs=arguments.n_jobs
-        )
+        model = kind(focus=focus, random_state=seed, n_jobs=arguments.n_jobs)
         begin = time.perf_counter()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 within(arguments.time_limit, lambda: model.fit(*task.train))  # noqa: B023
             row = test_errors(task, model)
-            row["chosen"] = [
-                [m.max_lag_, m.reg_lambda, m.hidden_layer_sizes != ()]
-                for m in model.estimators_
-            ]
+            row["chosen"] = [member(m) for m in model.estimators_]
+            row["held out"] = held_out_errors(model.cv_results_)
         except TimeoutError:
             row = {"unfinished": True}
         row["seconds"] = time.perf_counter() - begin
@@ -187,6 +198,24 @@ def run_one_step(task, arguments):
     """The search for the errors of one step; those of its free runs are left out."""
     rows = run_chosen(task, arguments, focus="prediction")
     return [{k: v for k, v in row.items() if " from " not in k} for row in rows]
+
+
+def member(model):
+    """Lags or hidden states of a network, its strength, and whether it has units."""
+    if hasattr(model, "n_states"):
+        return [f"{model.n_states} states", model.reg_lambda, True]
+    return [model.max_lag_, model.reg_lambda, model.hidden_layer_sizes != ()]
+
+
+def held_out_errors(results):
+    """The least error of each kind of model on all stretches that were held out."""
+    errors = {}
+    most = results["n_folds"][2:].max()
+    for kind in ("linear", "network", "states"):
+        rows = (results["model"] == kind) & (results["n_folds"] == most)
+        if rows.any():
+            errors[kind] = float(results["mean_test_error"][rows].min())
+    return errors
 
 
 def within(seconds, function):
@@ -368,8 +397,8 @@ def spread(rows, column):
 
 def show(name, results):
     """A record's rows of the table: medians and ranges over the seeds."""
-    ours = {part: results.get(part, []) for part in ("chosen", "one step")}
-    rows = {**ours, **results.get("peers", {})}
+    ours = ("automatic", "chosen", "one step")
+    rows = {part: results.get(part, []) for part in ours} | results.get("peers", {})
     for who, found in rows.items():
         found = found if isinstance(found, list) else [found]
         for column in found[0] if found else ():
@@ -382,7 +411,12 @@ def main():
     parser.add_argument("--output", type=Path, help="file for the results as JSON")
     names = list(RECORDS)
     parser.add_argument("--records", nargs="+", default=names, choices=names)
-    parts = {"chosen": run_chosen, "one step": run_one_step, "peers": run_peers}
+    parts = {
+        "automatic": run_automatic,
+        "chosen": run_chosen,
+        "one step": run_one_step,
+        "peers": run_peers,
+    }
     parser.add_argument("--parts", nargs="+", default=list(parts), choices=list(parts))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--n-jobs", type=int, default=2, help="processes")

@@ -34,7 +34,7 @@ def band_factor(networks, ensemble, data):
 
     Parameters
     ----------
-    networks : dict of int to list of LaggedNetwork
+    networks : dict of int to list of LaggedNetwork or StateSpaceNetwork
         By the number of a stretch, fits that did not see it.
     ensemble : Ensemble
         Whose bands they are.
@@ -53,7 +53,8 @@ def _deviations(members, ensemble, fold, data):
     """Errors (n_rows, n_outputs) in standard deviations, NaN where there are none."""
     unseen = Ensemble(tuple(members), np.full(len(members), 1.0 / len(members)))
     everyone = [*members, *ensemble.members]
-    lags, found = union_of_lags([network.lags for network in everyone]), []
+    of_lags = [network.lags for network in everyone if hasattr(network, "lags")]
+    lags, found = union_of_lags(of_lags) if of_lags else None, []
     n_known = max(unseen.max_lag, ensemble.max_lag)
     for start, stop in zip(data.starts[:-1], data.starts[1:], strict=True):
         held_out = start + np.flatnonzero(data.folds[start:stop] == fold)
@@ -77,6 +78,9 @@ def _run(data, lags, held_out, first):
     begin = max(first, held_out[0] - RUN_UP)
     stop = held_out[-1] + 1
     part = slice(begin, stop)
+    if lags is None:
+        # hidden states need no complete window
+        return part
     complete = complete_rows(
         data.U[part], data.Y[part], lags, np.array([0, stop - begin])
     )

@@ -12,8 +12,10 @@ from .learning.result import Fit
 from .learning.selection import free_runs_through, squared_errors, steps_through
 from .narx import SparseBayesNARXRegressor
 from .prediction.ensemble import LaggedNetwork
+from .prediction.hidden_states import StateSpaceNetwork
 from .records.layout import Record
 from .search import Candidate
+from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import TrainingRecord
 
 # Starts whose error over the whole record is so many times that of the best start
@@ -44,11 +46,23 @@ class Score(NamedTuple):
     """A fit that did not see a fold.
 
     error : there, in standard deviations of the outputs
-    network : LaggedNetwork, None if the fit failed
+    network : LaggedNetwork or StateSpaceNetwork, None if the fit failed
     """
 
     error: float
-    network: LaggedNetwork | None
+    network: LaggedNetwork | StateSpaceNetwork | None
+
+
+class Settings(NamedTuple):
+    """Parameters that all fits take over from the search.
+
+    focus : errors that are compared
+    lags, states : dict of parameters of networks of lags and of hidden states
+    """
+
+    focus: str
+    lags: dict
+    states: dict
 
 
 class Data(NamedTuple):
@@ -91,13 +105,13 @@ class Data(NamedTuple):
         return Data(given, self.folds[rows])
 
 
-def fit_or_score(task, shared, data, sample):
+def fit_or_score(task, settings, data, sample):
     """A model of a sample, or the `Score` of a fit that did not see a fold.
 
     The fit sees a ``sample`` of the record; its free run passes through all of it.
     """
     candidate, seed, fold = task
-    model = make_model(candidate, seed, shared)
+    model = make_model(candidate, seed, settings)
     if fold is None:
         return _fit(model, sample.given)
     least_squares = candidate.model == "linear" and candidate.reg_lambda == 0.0
@@ -112,7 +126,7 @@ def fit_or_score(task, shared, data, sample):
         # nothing is left without the fold, or nothing that it could be fitted to
         return Score(np.inf, None)
     target = np.where((data.folds == fold)[:, None], data.Y, np.nan)
-    error = error_against(model, data, target, shared["focus"])
+    error = error_against(model, data, target, settings.focus)
     return Score(error, model._lagged.ensemble.members[0])
 
 
@@ -124,20 +138,27 @@ def to_store(result):
     return Fit((result._learned,), n_diverged, False)
 
 
-def restored(stored, task, shared, sample):
+def restored(stored, task, settings, sample):
     """The result of `fit_or_score` from what `to_store` has made of it."""
     if isinstance(stored, Score):
         return stored
     candidate, seed, _ = task
-    return _fit(make_model(candidate, seed, shared), sample.given, stored)
+    return _fit(make_model(candidate, seed, settings), sample.given, stored)
 
 
-def make_model(candidate, seed, shared):
+def make_model(candidate, seed, settings):
     """The estimator that a candidate stands for."""
-    settings = dict(shared)
-    settings["focus"] = candidate.fitted_to
+    if candidate.model == "states":
+        return SparseBayesStateSpaceRegressor(
+            candidate.n_states,
+            reg_lambda=candidate.reg_lambda,
+            random_state=seed,
+            **settings.states,
+        )
+    parameters = dict(settings.lags)
+    parameters["focus"] = candidate.fitted_to
     if candidate.model == "linear":
-        settings["hidden_layer_sizes"] = ()
+        parameters["hidden_layer_sizes"] = ()
     return SparseBayesNARXRegressor(
         candidate.lag,
         candidate.lag,
@@ -145,7 +166,7 @@ def make_model(candidate, seed, shared):
         reg_lambda=candidate.reg_lambda,
         selection="evidence",
         random_state=seed,
-        **settings,
+        **parameters,
     )
 
 
@@ -161,14 +182,37 @@ def error_against(model, data, target, focus):
 
     Of free runs through the record, or of single steps for ``focus="prediction"``.
     """
-    fitted, lags = model._lagged.ensemble.members[0]
+    network = model._lagged.ensemble.members[0]
+    if isinstance(network, StateSpaceNetwork):
+        return _relative(_errors_of_states(network, data, target, focus), data)
+    fitted, lags = network
     record = Record(data.U, data.Y, lags, data.starts)
     through = free_runs_through if focus == "simulation" else steps_through
     scored = through(record, fitted.scaling, target)
     squared = squared_errors(fitted.network, scored)
     # scaled variables are in units of the steps for a model of differences
-    relative = fitted.scaling.y_scale**2 / output_variance(data)
-    return float(np.sqrt((squared * relative).sum()))
+    return _relative(squared * fitted.scaling.y_scale**2, data)
+
+
+def _errors_of_states(network, data, target, focus):
+    """The share of every output in the mean squared error of hidden states.
+
+    The first rows of each session tell the state there, and are not scored.
+    """
+    record = Record(data.U, data.Y, None, data.starts)
+    horizon = np.inf if focus == "simulation" else 1
+    path = network.forecast(record, network.max_lag, horizon, False).mean
+    behind = np.arange(len(path)) - np.repeat(data.starts[:-1], np.diff(data.starts))
+    scored = np.isfinite(target) & (behind >= network.max_lag)[:, None]
+    errors = np.where(scored, path - target, 0.0)
+    if not scored.any() or np.isnan(errors).any():
+        return np.full(target.shape[1], np.inf)
+    return np.einsum("ij,ij->j", errors, errors) / np.count_nonzero(scored)
+
+
+def _relative(squared, data):
+    """Root of squared errors (n_outputs,), in standard deviations of the outputs."""
+    return float(np.sqrt((squared / output_variance(data)).sum()))
 
 
 def output_variance(data):

@@ -1,5 +1,7 @@
 """A lagged model that chooses its lags and the strength of its prior by itself."""
 
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +18,7 @@ from .attributes import set_attributes
 from .calibration import band_factor, by_stretch
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .held_out import Data, Task, reference_errors, settled
+from .held_out import Data, Settings, Task, reference_errors, settled
 from .lagged import LaggedPredictorMixin
 from .learning.selection import stretches
 from .parameters import (
@@ -25,12 +27,19 @@ from .parameters import (
     check_hidden_layer_sizes,
 )
 from .prediction.ensemble import Ensemble
-from .record_end import end_of_record
+from .record_end import end_for
 from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
-from .search import Clock, Limits, Search, Table, close_to_best, geometric_mean
-from .search_runner import Runner
+from .search import (
+    Candidate,
+    Clock,
+    Limits,
+    Search,
+    close_to_best,
+    geometric_mean,
+)
+from .search_runner import Runner, judge
 from .training_record import (
     check_training_record,
     input_names,
@@ -39,10 +48,12 @@ from .training_record import (
 )
 
 # Rows of a record that the search fits networks and linear models to, at most; the
-# free runs that are scored pass through all of it. And rows for the ensemble.
+# free runs that are scored pass through all of it. And rows for the ensemble, whose
+# networks of hidden states take longer.
 NETWORK_ROWS = 2000
 LINEAR_ROWS = 10_000
 MEMBER_ROWS = 20_000
+STATES_ROWS = 5000
 # Fraction of ``max_time`` for the search; the rest is for the ensemble.
 SEARCH_TIME = 0.6
 
@@ -305,26 +316,28 @@ class SparseBayesNARXRegressorCV(
         lags, strengths, longest = self._check_candidates(given.starts)
         data = Data(given, stretches(given.starts, self.cv))
         named = {"X": given.U, "y": given.Y, "sessions": given.starts}
-        settings = {name: getattr(self, name) for name in SHARED_BY_FITS}
+        settings = self._settings_of_fits()
         seed, clock = draw_seed(self.random_state), Clock(self.max_time)
         with open_checkpoint(self, named, seed) as checkpoint:
             options = clock, checkpoint, self.n_jobs, self.verbose
             runner = Runner(Shared(data), settings, *options)
             seeds = start_seeds(checkpoint.seed, max(self.cv, 2 * self.n_estimators))
-            table, networks = self._choose(lags, strengths, longest, seeds, runner)
-            kept = close_to_best(table)[: self.n_estimators]
-            members, weights = self._learn_members(kept, seeds, runner)
-        results = summarize(table, kept, reference_errors(data, self.focus))
-        ensemble = Ensemble(
-            tuple(member._lagged.ensemble.members[0] for member in members), weights
-        )
-        factor = band_factor(by_stretch(networks, kept), ensemble, data)
-        first, max_lag = given.starts[-2], ensemble.max_lag
-        end = end_of_record(given.U[first:], given.Y[first:], max_lag, given.end_time)
-        self._store(members, ensemble, results, factor, end)
+            make_search = self._search_of_lags(data, lags, strengths, longest)
+            samples = samples_to_score(data)
+            options = runner, seeds, samples, self.cv, SEARCH_TIME
+            scores = judge(make_search, *options)
+            kept = close_to_best(scores.table)[: self.n_estimators]
+            members = learn_members(kept, seeds, runner, self.n_estimators)
+        results = summarize(scores.table, kept, reference_errors(data, self.focus))
+        self._store(members, scores, results, data)
         if self.verbose:
             print(self.summary_)
         return self
+
+    def _settings_of_fits(self):
+        """`Settings` of networks of lags."""
+        lags = {name: getattr(self, name) for name in SHARED_BY_FITS}
+        return Settings(self.focus, lags, {})
 
     def _check_candidates(self, starts):
         """Lags and strengths, sorted or "auto", and the longest lag of the record."""
@@ -361,109 +374,133 @@ class SparseBayesNARXRegressorCV(
             )
         return [float(s) for s in strengths]
 
-    def _choose(self, lags, strengths, longest, seeds, runner):
-        """The table of held-out errors of all candidates, and their networks.
-
-        These are LaggedNetworks by candidate and fold.
-        """
-        table, networks, data = Table(self.cv), {}, runner.data.value
+    def _search_of_lags(self, data, lags, strengths, longest, **options):
+        """A function that makes the `Search`, see `search_runner.judge`."""
         rows = min(len(data.Y), NETWORK_ROWS)
         hidden = check_hidden_layer_sizes(self.hidden_layer_sizes)
         n_signals = data.U.shape[1] + data.Y.shape[1]
         limits = Limits(longest, rows, n_signals, sum(hidden))
         focus = self.focus
         kinds = ("simulation", "prediction") if focus == "simulation" else (focus,)
-        samples = {
-            "linear": Shared(data.thinned(LINEAR_ROWS)),
-            "network": Shared(data.thinned(NETWORK_ROWS)),
-        }
-
-        def evaluate(pairs):
-            if table.errors and runner.clock.over(SEARCH_TIME):
-                return
-            tasks = [Task(c, seeds[fold], fold) for c, fold in pairs]
-            scores = runner.run(tasks, samples, SEARCH_TIME)
-            # fewer than tasks when the time is over
-            for (candidate, fold), score in zip(pairs, scores, strict=False):
-                table.add(candidate, fold, score.error)
-                if score.network is not None:
-                    networks[candidate, fold] = score.network
-
         current = self.include_current_input if data.U.shape[1] else False
-        with at_hand(runner.data, *samples.values()):
-            Search(table, evaluate, kinds, lags, strengths, current, limits).run()
-        return table, networks
+        grids = kinds, lags, strengths, current, limits
+        return lambda table, evaluate: Search(table, evaluate, *grids, **options)
 
-    def _learn_members(self, kept, seeds, runner):
-        """Fits of the kept candidates to the whole record, and their weights.
-
-        Each candidate is fitted from several starts, of which those that ended in a
-        worse optimum are left out. A linear model has one optimum, and no second start.
-        """
-        # the best get the members that do not divide evenly
-        n_members = np.full(len(kept), self.n_estimators // len(kept))
-        n_members[: self.n_estimators % len(kept)] += 1
-        n_starts = [
-            1 if candidate.model == "linear" or n == 1 else n + 1
-            for candidate, n in zip(kept, n_members.tolist(), strict=True)
-        ]
-        # a start of each before the next ones: the time may be over before the last
-        tasks = [
-            Task(candidate, seed, None)
-            for number, seed in enumerate(seeds)
-            for candidate, n in zip(kept, n_starts, strict=True)
-            if number < n
-        ]
-        sample = Shared(runner.data.value.thinned(MEMBER_ROWS))
-        with at_hand(runner.data, sample):
-            models = runner.run(tasks, {"linear": sample, "network": sample})
-        members, weights = [], []
-        for candidate, n in zip(kept, n_members.tolist(), strict=True):
-            pairs = zip(tasks, models, strict=False)
-            of_this = [model for task, model in pairs if task.candidate == candidate]
-            of_this = settled(of_this, runner.data.value, self.focus)[:n]
-            members += of_this
-            weights += [n / len(of_this) for _ in of_this]
-        # a model is that of a diverged start only if no other start was left
-        stable = [not member._learned.diverged for member in members]
-        if not any(stable):
-            warn_caller(
-                "Every network of the ensemble diverged in free run over the whole "
-                "record. Offer stronger reg_lambdas or other lags, or check whether "
-                "the system is stable.",
-                ConvergenceWarning,
-            )
-            stable = [True] * len(members)
-        members = [m for m, good in zip(members, stable, strict=True) if good]
-        weights = np.array(weights)[stable]
-        return members, weights / weights.sum()
-
-    def _store(self, members, ensemble, results, factor, end):
+    def _store(self, members, scores, results, data):
         """Keep the ensemble, and set all public attributes."""
-        best, weights = members[0], ensemble.weights
-        bands = best._lagged.bands._replace(factor=factor)
-        told = dict(ensemble=ensemble, bands=bands, end=end)
-        self._lagged = best._lagged._replace(**told)
+        self._lagged = make_searched_model(members, scores, data)
+        ensemble, members = self._lagged.ensemble, members.models
         union = union_of_lags([network.lags for network in ensemble.members])
         names = lagged_names(
             union, input_names(self), output_names(self, ensemble.n_outputs)
         )
         relevances = [member.lag_relevance_ for member in members]
         square = [[r.get(name, 0.0) ** 2 for name in names] for r in relevances]
-        relevance = np.sqrt(weights @ np.array(square)).tolist()
-        attributes = {
-            "cv_results_": results,
-            "summary_": summary(results),
-            "estimators_": members,
-            "estimator_weights_": weights,
+        relevance = np.sqrt(ensemble.weights @ np.array(square)).tolist()
+        of_lags = {
             "lag_relevance_": dict(zip(names, relevance, strict=True)),
-            "band_factor_": factor,
-            "reg_lambda_": best.reg_lambda,
-            "max_lag_": ensemble.max_lag,
-            "n_outputs_": ensemble.n_outputs,
-            "n_iter_": best.n_iter_,
+            "reg_lambda_": members[0].reg_lambda,
         }
-        set_attributes(self, attributes)
+        set_attributes(self, search_attributes(self._lagged, members, results, of_lags))
+
+
+def samples_to_score(data):
+    """What candidates are fitted to, by their model."""
+    return {
+        "linear": Shared(data.thinned(LINEAR_ROWS)),
+        "network": Shared(data.thinned(NETWORK_ROWS)),
+        "states": Shared(data.thinned(NETWORK_ROWS)),
+    }
+
+
+class Members(NamedTuple):
+    """Fits of the candidates that were kept to the whole record.
+
+    candidates : list of Candidate, the best first
+    models : list of estimators, those of the best candidate first
+    weights : (n_members,), sum to one
+    """
+
+    candidates: list
+    models: list
+    weights: np.ndarray
+
+
+def learn_members(kept, seeds, runner, n_estimators):
+    """The `Members` of an ensemble.
+
+    Each candidate is fitted from several starts, of which those that ended in a worse
+    optimum are left out. A linear model has one optimum, and no second start.
+    """
+    # the best get the members that do not divide evenly
+    n_members = np.full(len(kept), n_estimators // len(kept))
+    n_members[: n_estimators % len(kept)] += 1
+    n_starts = [
+        1 if candidate.model == "linear" or n == 1 else n + 1
+        for candidate, n in zip(kept, n_members.tolist(), strict=True)
+    ]
+    # a start of each before the next ones: the time may be over before the last
+    tasks = [
+        Task(candidate, seed, None)
+        for number, seed in enumerate(seeds)
+        for candidate, n in zip(kept, n_starts, strict=True)
+        if number < n
+    ]
+    data, focus = runner.data.value, runner.settings.focus
+    sample = Shared(data.thinned(MEMBER_ROWS))
+    of_states = Shared(data.thinned(STATES_ROWS))
+    samples = {"linear": sample, "network": sample, "states": of_states}
+    with at_hand(runner.data, sample, of_states):
+        models = runner.run(tasks, samples)
+    members, weights = [], []
+    for candidate, n in zip(kept, n_members.tolist(), strict=True):
+        pairs = zip(tasks, models, strict=False)
+        of_this = [model for task, model in pairs if task.candidate == candidate]
+        of_this = settled(of_this, data, focus)[:n]
+        members += of_this
+        weights += [n / len(of_this) for _ in of_this]
+    # a model is that of a diverged start only if no other start was left
+    stable = [not member._learned.diverged for member in members]
+    if not any(stable):
+        warn_caller(
+            "Every network of the ensemble diverged in free run over the whole "
+            "record. Offer stronger reg_lambdas or other lags, or check whether "
+            "the system is stable.",
+            ConvergenceWarning,
+        )
+        stable = [True] * len(members)
+    members = [m for m, good in zip(members, stable, strict=True) if good]
+    weights = np.array(weights)[stable]
+    return Members(kept, members, weights / weights.sum())
+
+
+def make_searched_model(members, scores, data):
+    """The `LaggedModel` of the `Members` that a search has chosen."""
+    networks = tuple(model._lagged.ensemble.members[0] for model in members.models)
+    ensemble = Ensemble(networks, members.weights)
+    networks = by_stretch(scores.networks, members.candidates)
+    factor = band_factor(networks, ensemble, data)
+    best, given = members.models[0]._lagged, data.given
+    last = slice(given.starts[-2], None)
+    end = end_for(ensemble, given.U[last], given.Y[last], given.end_time)
+    bands = best.bands._replace(factor=factor)
+    return best._replace(ensemble=ensemble, bands=bands, end=end)
+
+
+def search_attributes(model, members, results, others):
+    """Public attributes of a search, from its `LaggedModel` and its members."""
+    ensemble = model.ensemble
+    return {
+        "cv_results_": results,
+        "summary_": summary(results),
+        "estimators_": members,
+        "estimator_weights_": ensemble.weights,
+        **others,
+        "band_factor_": model.bands.factor,
+        "max_lag_": ensemble.max_lag,
+        "n_outputs_": ensemble.n_outputs,
+        "n_iter_": members[0].n_iter_,
+    }
 
 
 def start_seeds(seed, n_seeds):
@@ -473,20 +510,21 @@ def start_seeds(seed, n_seeds):
     ]
 
 
-def summarize(table, kept, references):
+# Columns of ``cv_results_`` that describe a candidate.
+COLUMNS = ("model", "fitted_to", "lag", "reg_lambda", "include_current_input")
+
+
+def summarize(table, kept, references, names=COLUMNS):
     """``cv_results_``: the references, then the candidates, the chosen ones first."""
     candidates = [*kept, *(c for c in table.errors if c not in kept)]
-    nothing = "", 0, np.nan, False
-    rows = [("mean", *nothing), ("last value", *nothing), *candidates]
-    errors = [references["mean"], references["last value"]]
-    errors = np.array([*errors, *(table.errors[c] for c in candidates)])
+    rows = [Candidate(name, "", 0, np.nan, False) for name in references]
+    rows += candidates
+    errors = np.array([*references.values(), *(table.errors[c] for c in candidates)])
     # all are compared on the same stretches
     errors[:, np.isnan(errors[2:]).all(axis=0)] = np.nan
-    columns = zip(*rows, strict=True)
-    names = ("model", "fitted_to", "lag", "reg_lambda", "include_current_input")
-    results = {
-        name: np.array(column) for name, column in zip(names, columns, strict=True)
-    }
+    columns = dict(zip(Candidate._fields, zip(*rows, strict=True), strict=True))
+    columns["include_current_input"] = columns["current_input"]
+    results = {name: np.array(columns[name]) for name in names}
     tried = np.isfinite(errors)
     results["test_error"] = errors
     results["mean_test_error"] = np.array(
@@ -513,10 +551,25 @@ def summary(results):
     if linear.any():
         parts.append(f"linear ARX {error[linear].min():.3g}")
     kind = {"prediction": "one-step", "simulation": "free-run"}
-    first = "0" if results["include_current_input"][chosen] else "1"
     return (
-        f"{results['model'][chosen]} of lags {first} to {results['lag'][chosen]}, "
-        f"strength {results['reg_lambda'][chosen]:g}, fitted to "
-        f"{kind[results['fitted_to'][chosen]]} errors: held-out error "
-        f"{error[chosen]:.3g} standard deviations of y ({', '.join(parts)})"
+        f"{_describe(results, chosen)}, strength {results['reg_lambda'][chosen]:g}, "
+        f"fitted to {kind[results['fitted_to'][chosen]]} errors"
+        f"{_of_other_kinds(results, chosen)}: held-out error {error[chosen]:.3g} "
+        f"standard deviations of y ({', '.join(parts)})"
     )
+
+
+def _describe(results, row):
+    if results["model"][row] == "states":
+        return f"network of {results['n_states'][row]} hidden states"
+    first = "0" if results["include_current_input"][row] else "1"
+    return f"{results['model'][row]} of lags {first} to {results['lag'][row]}"
+
+
+def _of_other_kinds(results, chosen):
+    """That the ensemble holds networks of another kind than the best."""
+    kinds, best = results["model"][results["kept"]], results["model"][chosen]
+    if (kinds == best).all():
+        return ""
+    other = {"states": "lags", "network": "hidden states"}[str(best)]
+    return f", mixed with networks of {other}"

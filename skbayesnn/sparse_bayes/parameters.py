@@ -139,6 +139,25 @@ SEARCH_CONSTRAINTS = {
     },
 }
 
+# Kinds of models, as `search.Candidate` calls them, the simplest first.
+KINDS = ("linear", "network", "states")
+DYNAMIC_CONSTRAINTS = {
+    "kinds": [StrOptions({"auto", *KINDS}), "array-like"],
+    "n_states": [StrOptions({"auto"}), "array-like"],
+    "hidden_layer_sizes": [
+        StrOptions({"auto"}),
+        *LAGGED_CONSTRAINTS["hidden_layer_sizes"],
+    ],
+    **{
+        name: SEARCH_CONSTRAINTS[name]
+        for name in (
+            *("lags", "reg_lambdas", "cv", "n_estimators", "focus", "noise"),
+            *("max_cycles", "max_time", "checkpoint", "n_jobs", "random_state"),
+            "verbose",
+        )
+    },
+}
+
 
 class FocusDefaults(NamedTuple):
     """What "auto" stands for."""
@@ -218,6 +237,32 @@ def check_hidden_layer_sizes(hidden_layer_sizes):
             f"integers, one per hidden layer; got {hidden_layer_sizes!r}."
         )
     return tuple(int(size) for size in sizes)
+
+
+def check_kinds(kinds):
+    """A tuple of distinct `KINDS`."""
+    if isinstance(kinds, str) and kinds == "auto":
+        return KINDS
+    found = tuple(dict.fromkeys(map(str, np.atleast_1d(kinds))))
+    if not found or not set(found) <= set(KINDS):
+        raise ValueError(
+            f"kinds must be 'auto' or hold some of {', '.join(KINDS)}; got {kinds!r}."
+        )
+    return found
+
+
+def check_numbers_of_states(n_states):
+    """Sorted numbers of states, or "auto"."""
+    if isinstance(n_states, str):
+        return n_states
+    found = np.unique(np.asarray(n_states))
+    valid = found.size and np.issubdtype(found.dtype, np.integer)
+    if not valid or found[0] < 1 or found[-1] > MAX_STATES:
+        raise ValueError(
+            f"n_states must be 'auto' or hold integers from 1 to {MAX_STATES}; got "
+            f"{n_states!r}."
+        )
+    return found.tolist()
 
 
 def check_groups(groups):

@@ -191,9 +191,9 @@ def _required(ensemble):
 def _start_before(model, U, known):
     """A record whose rows before the first are estimated from a few outputs."""
     n_before = model.ensemble.max_lag
-    estimated = outputs_before(
-        *model.ensemble.members[0], U[: len(known)], known, model.step_variance
-    )
+    # hidden states need no rows before the first
+    of_lags = next(m for m in model.ensemble.members if m.n_required)
+    estimated = outputs_before(*of_lags, U[: len(known)], known, model.step_variance)
     # another member may look back further than the one that estimates
     estimated = np.pad(estimated, ((n_before - len(estimated), 0), (0, 0)), "edge")
     U = np.concatenate([np.tile(U[:1], (n_before, 1)), U])

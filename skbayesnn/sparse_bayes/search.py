@@ -8,7 +8,9 @@ where they may still change the choice:
 1. references: the mean, the last value, and linear ARX models with more and more lags,
    with and without u(t);
 2. networks, of all lags and strengths, on three of the stretches;
-3. those that are still close to the best, on more stretches.
+3. state-space networks on the same three, if they are asked for: a single one, and
+   others only where it comes close;
+4. those that are still close to the best, on more stretches.
 
 Where the best value is the last of its grid, the grid is continued.
 """
@@ -28,6 +30,11 @@ LINEAR_LAGS = (1, 2, 3, 5, 7, 10, 14, 20, 30)
 STRENGTHS = (6.0, 20.0)
 LAG_GROWTH = 1.6
 STRENGTH_RANGE = (0.2, 200.0)
+STATES = (4,)
+MAX_STATES = 10
+STATES_STRENGTHS = (5.0,)
+# Numbers of states grow on where the last step has made the error smaller by this.
+WORTH_MORE_STATES = 1.1
 # Stretches of the first rounds and of the last one, and candidates that come into it:
 # those whose error is not so many times the least one.
 FIRST_FOLDS = 3
@@ -52,10 +59,11 @@ MAX_WORK = 1.5e8
 class Candidate(NamedTuple):
     """What is to be chosen.
 
-    model : "linear" or "network"
+    model : "linear" or "network", both of lags, or "states", a network of hidden states
     fitted_to : "prediction" or "simulation", the errors that its fit squares
-    lag : longest lag of inputs and outputs
+    lag : longest lag of inputs and outputs; 0 for hidden states
     current_input : whether u(t) is a regressor
+    n_states : number of hidden states; 0 for lags
     """
 
     model: str
@@ -63,9 +71,15 @@ class Candidate(NamedTuple):
     lag: int
     reg_lambda: float
     current_input: bool
+    n_states: int = 0
 
     def __str__(self):
         kind = {"prediction": "one-step", "simulation": "free-run"}[self.fitted_to]
+        if self.n_states:
+            return (
+                f"network of {self.n_states} hidden states, strength "
+                f"{self.reg_lambda:g} ({kind})"
+            )
         first = "0" if self.current_input else "1"
         return (
             f"{self.model} of lags {first} to {self.lag}, strength "
@@ -182,15 +196,31 @@ class Search:
         Errors that networks are fitted to, "prediction" and "simulation" or one.
     lags, strengths : lists of candidates, or "auto"
     current_input : whether u(t) is a regressor, or "auto"
+    states : list of numbers of hidden states, or "auto"
+    models : which of the models of a `Candidate` are tried
     """
 
-    def __init__(self, table, evaluate, kinds, lags, strengths, current_input, limits):
+    def __init__(
+        self,
+        table,
+        evaluate,
+        kinds,
+        lags,
+        strengths,
+        current_input,
+        limits,
+        states="auto",
+        models=("linear", "network"),
+    ):
         self.table, self.evaluate, self.kinds = table, evaluate, kinds
+        self.models = models
         self.current_input = current_input
         self.extend_lags = isinstance(lags, str)
         self.extend_strengths = isinstance(strengths, str)
         self.lags = list(LAGS) if self.extend_lags else lags
         self.strengths = list(STRENGTHS) if self.extend_strengths else strengths
+        self.extend_states = isinstance(states, str)
+        self.states = list(STATES) if self.extend_states else states
         self.limits = limits
         places = (np.arange(1, table.n_folds + 1) * 0.618034) % 1.0
         self.order = np.argsort(places)[:LAST_FOLDS].tolist()
@@ -198,8 +228,17 @@ class Search:
 
     def run(self):
         """Fill the table, round by round."""
-        linear = self.linear_round()
-        tried = self.grid_round(self.network_lags(linear))
+        tried = []
+        if {"linear", "network"} & set(self.models):
+            linear = self.linear_round()
+            if "network" in self.models:
+                tried += self.grid_round(self.network_lags(linear))
+            if "linear" not in self.models:
+                # they have told the lags
+                for candidate in linear:
+                    self.table.errors.pop(candidate, None)
+        if "states" in self.models:
+            tried += self.states_round()
         self.try_all(self.finalists(tried), self.order)
 
     def try_all(self, candidates, folds):
@@ -311,14 +350,63 @@ class Search:
                 new.append(best._replace(lag=longer))
         return [c for c in new if c not in tried]
 
+    def states_round(self):
+        """State-space networks on a few folds.
+
+        The first ones decide whether there are others: their fits take longer than
+        those of lags, and where the outputs show the state they are far behind.
+        """
+        folds, error = self.order[:FIRST_FOLDS], self.table.error
+        rivals = self.table.ranked(self.table.errors, folds)
+        strengths = STATES_STRENGTHS if self.extend_strengths else self.strengths
+        tried = [
+            Candidate("states", "simulation", 0, strength, True, n_states)
+            for n_states in self.states
+            for strength in strengths
+        ]
+        self.try_all(tried, folds)
+        best = self.table.ranked(tried, folds)
+        if not best or (
+            rivals and error(best[0], folds) > HOPEFUL * error(rivals[0], folds)
+        ):
+            return tried
+        # bound: all candidates differ, and both grids have ends
+        while best:
+            new = self.states_neighbours(best[0], tried)
+            if not new:
+                break
+            tried += new
+            self.try_all(new, folds)
+            best = self.table.ranked(tried, folds)
+        return tried
+
+    def states_neighbours(self, best, tried):
+        """What continues the grids of states where the best candidate is at an end."""
+        new = []
+        if self.extend_strengths:
+            alike = [c.reg_lambda for c in tried if c.n_states == best.n_states]
+            following = self.next_strength(best.reg_lambda, alike)
+            new += [best._replace(reg_lambda=s) for s in following]
+        fewer = [c for c in tried if c.n_states < best.n_states]
+        folds, error = self.order[:FIRST_FOLDS], self.table.error
+        gain = min((error(c, folds) for c in fewer), default=np.inf)
+        worth = WORTH_MORE_STATES * error(best, folds) <= gain
+        if self.extend_states and worth and best.n_states < MAX_STATES:
+            new.append(best._replace(n_states=best.n_states + 2))
+        return [c for c in new if c not in tried]
+
     def finalists(self, tried):
-        """Candidates for the remaining folds: those that may still be close."""
+        """Candidates for the remaining folds: those that may still be close.
+
+        The best state-space network is one of them if it is, however many others are
+        better.
+        """
         folds = self.order[:FIRST_FOLDS]
-        ranked = self.table.ranked(tried, folds)[:N_FINALISTS]
-        error = self.table.error
-        return [
+        ranked, error = self.table.ranked(tried, folds), self.table.error
+        hopeful = [
             c for c in ranked if error(c, folds) <= HOPEFUL * error(ranked[0], folds)
         ]
+        return hopeful[:N_FINALISTS] + [c for c in hopeful if c.n_states][:1]
 
     def next_strength(self, best, strengths):
         """What continues the grid beyond its best value; nothing within the grid."""
@@ -335,14 +423,14 @@ def close_to_best(table):
     """Candidates for the ensemble: those close to the best, the best first.
 
     Close is a fifth, or what the errors cannot tell apart, up to a factor of 1.4.
-    Only networks stand beside a network, because what a linear model lacks on some
-    rows the others cannot mend. A linear model that is best stands alone: a network
-    would add nothing but its variance. Of the linear models it is the one with the
-    shortest lags whose error equals the least one but for a few percent.
+    Only networks, of lags or of states, stand beside a network, because what a linear
+    model lacks on some rows the others cannot mend. A linear model that is best stands
+    alone: a network would add nothing but its variance. Of the linear models it is the
+    one with the shortest lags whose error equals the least one but for a few percent.
     """
     ranked = table.most_tried()
     best = ranked[0]
-    alike = [c for c in ranked if c.model == best.model]
+    alike = [c for c in ranked if (c.model == "linear") == (best.model == "linear")]
     if best.model == "linear" and best.reg_lambda == 0.0:
         near = [c for c in alike if table.error(c) <= EQUAL * table.error(best)]
         return [min(near, key=lambda c: (c.lag, c.current_input))]

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 from joblib import delayed
 
-from .._parallel import Shared, in_order, with_shared
+from .._parallel import Shared, at_hand, in_order, with_shared
 from .._persistence import Checkpoint, Progress
-from .held_out import fit_or_score, restored, to_store
-from .search import Clock
+from .held_out import Settings, Task, fit_or_score, restored, to_store
+from .search import Clock, Table
 
 
 class Runner(NamedTuple):
@@ -15,13 +15,12 @@ class Runner(NamedTuple):
 
     data : Shared of held_out.Data
         The whole record, through which free runs are scored.
-    settings : dict
-        Parameters that all fits take over from the search.
+    settings : Settings
     verbose : whether to print a line per fit
     """
 
     data: Shared
-    settings: dict
+    settings: Settings
     clock: Clock
     checkpoint: Checkpoint
     n_jobs: int | None
@@ -75,6 +74,51 @@ class Runner(NamedTuple):
         at_once = task.fold is None
         progress = Progress(to_store(result), {}, 0, self.clock.passed, at_once)
         self.checkpoint.save(task.name, progress)
+
+
+class Scores(NamedTuple):
+    """What the fits of a search have told about its candidates.
+
+    table : Table
+        Their held-out errors.
+    networks : dict of (Candidate, int) to LaggedNetwork or StateSpaceNetwork
+        By the stretch that they did not see.
+    """
+
+    table: Table
+    networks: dict
+
+
+def judge(make_search, runner, seeds, samples, n_folds, fraction):
+    """The `Scores` of the candidates of a search.
+
+    Parameters
+    ----------
+    make_search : callable
+        Takes a `Table` and a function that fills it for pairs of candidate and fold.
+    seeds : list of int
+        Of the fits without each fold.
+    samples : dict of str to Shared of Data
+        What the models of candidates are fitted to.
+    fraction : float
+        Of the time, behind which no further fit begins but the first.
+    """
+    table, networks = Table(n_folds), {}
+
+    def evaluate(pairs):
+        if table.errors and runner.clock.over(fraction):
+            return
+        tasks = [Task(c, seeds[fold], fold) for c, fold in pairs]
+        scores = runner.run(tasks, samples, fraction)
+        # fewer than tasks when the time is over
+        for (candidate, fold), score in zip(pairs, scores, strict=False):
+            table.add(candidate, fold, score.error)
+            if score.network is not None:
+                networks[candidate, fold] = score.network
+
+    with at_hand(runner.data, *samples.values()):
+        make_search(table, evaluate).run()
+    return Scores(table, networks)
 
 
 def _report(task, result, n_left, a_fit):

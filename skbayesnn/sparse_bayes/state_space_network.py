@@ -242,19 +242,26 @@ class SparseBayesStateSpaceRegressor(
             For holes in time, an index of pandas that does not count up, and 250 rows
             or more of which none is correlated with those before it.
         """
-        given = check_training_record(self, X, y, sessions)
+        return self._learn(check_training_record(self, X, y, sessions))
+
+    @on_one_blas_thread
+    def _learn(self, given, fit=None):
+        """The fit to a `TrainingRecord`, or what an earlier one has learned of it."""
+        vars(self).update(given.attributes)
         options = learning_options(self._fixed_parameters(), given.Y.shape[1])
         U, Y, starts = without_gaps(given.U, given.Y, given.starts)
         lag = max(1, min(self.linear_lags, int(np.diff(starts).min()) // 3))
         problem = pose_state_space(options, U, Y, starts, self.n_states, lag)
-        fit = learn_states(
-            problem,
-            draw_seed(self.random_state),
-            n_starts=max(self.n_restarts, self.n_estimators),
-            n_networks=self.n_estimators,
-            n_jobs=self.n_jobs,
-        )
+        if fit is None:
+            fit = learn_states(
+                problem,
+                draw_seed(self.random_state),
+                n_starts=max(self.n_restarts, self.n_estimators),
+                n_networks=self.n_estimators,
+                n_jobs=self.n_jobs,
+            )
         members = [make_network(one.fitted, problem.data) for one in fit.networks]
+        self._learned = fit.networks[0]
         self._store(fit, make_state_model(members, given))
         return self
 

@@ -203,6 +203,7 @@ CALLS = {
     "mlp": STATIC,
     "narx": LAGGED,
     "search": LAGGED,
+    "system": LAGGED,
     "states": LAGGED,
     "cd": [*BINARY, more_rows, saved],
     "fw": [*BINARY, more_rows, saved],

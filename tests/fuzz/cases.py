@@ -59,7 +59,7 @@ def cases(draw, kind):
     static, rbm = kind == "mlp", kind in ("cd", "fw")
     parameters = draw(of_models.parameters(kind))
     # a search needs stretches for its folds
-    sizes = data.LONGER if kind == "search" else data.SIZES
+    sizes = data.LONGER if kind in ("search", "system") else data.SIZES
     n_rows = draw(st.sampled_from(sizes))
     n_inputs = draw(st.sampled_from([1, 2, 3, 5] if static or rbm else [1, 2, 2, 3, 0]))
     # either the parameters are odd, or one of the tables
@@ -129,7 +129,7 @@ def _run(case):
         model.fit(*((X,) if y is None else (X, y)))
     except Exception as error:
         return _refused(case, error, case.parameters)
-    missing = case.kind in ("narx", "search", "states")
+    missing = case.kind in ("narx", "search", "system", "states")
     try:
         asked.fitted_numbers(model) if not missing else None
         if X is None:

@@ -8,6 +8,7 @@ from sklearn.linear_model import LinearRegression
 
 from skbayesnn import (
     ContrastiveDivergenceRBM,
+    DynamicSystemRegressor,
     FrankWolfeRBM,
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
@@ -114,6 +115,20 @@ STATES = {
     "n_states": [count for count in COUNTS if count is not True],
     "linear_lags": [count for count in COUNTS if count is not True] + [100, HUGE],
 }
+DYNAMIC = {
+    name: SEARCH[name]
+    for name in (
+        *["lags", "reg_lambdas", "checkpoint", "cv", "max_time", "focus", "noise"],
+        *["hidden_layer_sizes", "n_estimators", "n_jobs", "random_state", "verbose"],
+    )
+} | {
+    "kinds": [
+        *["auto", "linear", "states", ("linear",), ["network"], ("states", "linear")],
+        *["narx", (), ("states", "narx"), None, 3],
+    ],
+    "n_states": ["auto", (1,), [1, 2], (0,), (), (2.5,), (HUGE,), ("a",), None, "many"],
+    "max_cycles": NETWORK["max_cycles"],
+}
 RBM = {
     "n_components": [*COUNTS, 20, "auto"],
     "binarize": [0.5, 0.0, 1.0, None, 1e300, *WRONG_FLOATS],
@@ -182,6 +197,15 @@ TINY = {
         {
             **{"lags": (1,), "reg_lambdas": (3.0,), "cv": 2, "n_estimators": 1},
             **{"hidden_layer_sizes": 2, "max_cycles": 1, "random_state": 0},
+        },
+    ),
+    "system": (
+        DynamicSystemRegressor,
+        DYNAMIC,
+        {
+            **{"lags": (1,), "n_states": (1,), "reg_lambdas": (3.0,), "cv": 2},
+            **{"n_estimators": 1, "hidden_layer_sizes": 2, "max_cycles": 1},
+            **{"random_state": 0},
         },
     ),
     "states": (

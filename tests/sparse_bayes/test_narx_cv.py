@@ -141,8 +141,7 @@ def test_errors_of_the_folds(options, n_sessions):
     fold = np.tile(np.arange(length) * CV // length, n_sessions)
     cv = quietly(estimator(**options), u, y, sessions=number)
     results = cv.cv_results_
-    columns = [results[name][2:] for name in Candidate._fields[:-1]]
-    columns.append(results["include_current_input"][2:])
+    columns = [results[name][2:] for name in narx_cv.COLUMNS]
     seeds = start_seeds(4)
     horizon = 1 if cv.focus == "prediction" else None
     for row, candidate in enumerate(zip(*columns, strict=True), start=2):

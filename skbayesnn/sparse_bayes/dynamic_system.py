@@ -1,0 +1,342 @@
+"""The model of a dynamic system that chooses its kind by itself."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+
+from .._docstrings import shared_parameters
+from .._fitting import restore_on_failure
+from .._parallel import Shared
+from .._persistence import open_checkpoint
+from .._random import draw_seed
+from .._saved_state import public
+from .._sklearn import fit_context, on_one_blas_thread
+from .attributes import copy_input_attributes, set_attributes
+from .exports import ExportMixin
+from .forecasting import ForecastMixin
+from .held_out import Data, Settings, reference_errors
+from .lagged import LaggedPredictorMixin
+from .learning.selection import stretches
+from .narx_cv import (
+    COLUMNS,
+    SEARCH_TIME,
+    SparseBayesNARXRegressorCV,
+    learn_members,
+    make_searched_model,
+    samples_to_score,
+    search_attributes,
+    start_seeds,
+    summarize,
+)
+from .parameters import DYNAMIC_CONSTRAINTS, check_kinds, check_numbers_of_states
+from .regressor_texts import TEXTS
+from .search import Clock, close_to_best
+from .search_runner import Runner, judge
+from .training_record import check_training_record, no_sample_weight
+
+# Units of the networks that "auto" stands for.
+UNITS_OF_LAGS = (5,)
+UNITS_OF_STATES = (8,)
+# Starts and cycles of every fit of hidden states, scored or not. There are four kinds
+# of starts; and what goes on for longer than it was scored is another model: it fits
+# short records far worse.
+STATES_STARTS = 4
+STATES_CYCLES = 15
+# What the parameters of the search for lags are called here.
+OF_LAGS = (
+    *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus"),
+    *("n_jobs", "random_state", "max_cycles"),
+)
+
+
+def _all_members_have_lags(self):
+    """Whether a model can be exported; true before a fit."""
+    if "states" in getattr(self, "kinds_", ()):
+        raise AttributeError(
+            "Networks of hidden states were chosen, which have no exports. Fit with "
+            "kinds=('linear', 'network')."
+        )
+    return True
+
+
+@public
+@shared_parameters(TEXTS)
+class DynamicSystemRegressor(
+    ExportMixin,
+    ForecastMixin,
+    LaggedPredictorMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
+):
+    r"""Simulator of a dynamic system that is identified from a record, all chosen.
+
+    Kind of model, lags or number of hidden states, and strength of the prior are chosen
+    by one criterion, the error that matters: the record is cut into stretches, the
+    outputs of one stretch are left out of a fit, and the free run that passes through
+    it is scored there. The kinds are
+
+    - linear ARX models,
+    - networks of lagged inputs and outputs (NARX), see
+      :class:`SparseBayesNARXRegressorCV`, which are best where the outputs show the
+      state of the system,
+    - networks of hidden states, see :class:`SparseBayesStateSpaceRegressor`, which are
+      best where the outputs hide a part of it.
+
+    All of them are scored on the same stretches. Those close to the best are fitted to
+    the whole record, and their predictions are mixed, across kinds as well. If no
+    network is better than the best linear model, that is the result.
+
+    Parameters
+    ----------
+    kinds : "auto", {"linear", "network", "states"} or array-like of these, \
+            default="auto"
+        What is tried: linear ARX models, networks of lags, networks of hidden states.
+        "auto" is all of them; those of hidden states are left out for records without
+        inputs or with missing ones, and for ``focus="prediction"``.
+    max_time : float or None, default=None
+        Seconds after which no further fit begins; the models are then the best that
+        were found so far. Three fifths of it are for the search. What is found in a
+        limited time depends on the machine and on ``n_jobs``; without a limit, the same
+        ``random_state`` gives the same result.
+    focus : {"simulation", "prediction"}, default="simulation"
+        Errors that the fits and their choice are about: of a free run, or of one step
+        ahead.
+    n_estimators : int, default=6
+        Networks of all models together.
+    {{noise}}
+    {{n_jobs}}
+    random_state : int, RandomState instance or None, default=None
+        Source of the initial weights.
+    verbose : bool or int, default=False
+        Print one line per fit, with the time that is left for the round of the search,
+        and what was chosen.
+
+    Other Parameters
+    ----------------
+    lags : "auto" or array-like of int, default="auto"
+        Candidates for the longest lag, as in :class:`SparseBayesNARXRegressorCV`.
+    n_states : "auto" or array-like of int, default="auto"
+        Candidates for the number of hidden states before pruning. "auto" is 4, and more
+        as long as the largest number is the best.
+    reg_lambdas : "auto" or array-like of float, default="auto"
+        Candidates for ``reg_lambda`` of networks of both kinds. "auto" begins with 6
+        and 20 for lags, with 5 for hidden states.
+    hidden_layer_sizes : "auto", int or array-like of int, default="auto"
+        Units in each hidden layer before pruning. "auto" is 5 for lags and 8 for hidden
+        states.
+    cv : int, default=8
+        Stretches, of equal length, into which every session is cut. At most five of
+        them are held out, in turn.
+    max_cycles : int, default=200
+        Largest number of cycles of a fit. Fits that are only scored end after 15 in
+        their last stage.
+    checkpoint : str, path-like or None, default=None
+        File to which ``fit`` writes every fit that is done, as
+        :class:`SparseBayesNARXRegressorCV` does: if it was killed, the same call goes
+        on from there.
+
+    Attributes
+    ----------
+    kinds_ : list of {"linear", "network", "states"}
+        What was chosen: the kinds in the ensemble, in the order of the alphabet.
+    estimators_ : list of estimator
+        The ensemble, the networks of the candidate with the least error first: of
+        :class:`SparseBayesNARXRegressor` or :class:`SparseBayesStateSpaceRegressor`.
+    estimator_weights_ : ndarray of shape (n_members,)
+        Their weights, which sum to one.
+    cv_results_ : dict of ndarray
+        One row per reference ("mean", "last value") and per candidate, those that were
+        kept first, as in :class:`SparseBayesNARXRegressorCV`. ``model`` is the kind;
+        ``n_states`` is 0 for lags, ``lag`` is 0 for hidden states.
+    summary_ : str
+        One line: what was chosen, and its error beside those of the references.
+    band_factor_ : ndarray of shape (n_outputs_,)
+        Factor of the standard deviations of free runs, with which their bands of 95 %
+        hold 95 % of the rows of the stretches that were held out.
+    max_lag_ : int
+        Rows needed before the first prediction with ``y``: the longest lag, or four for
+        each hidden state.
+    {{inputs}}
+    {{signals}}
+    n_outputs_ : int
+        Number of outputs.
+    n_iter_ : int
+        Number of solver iterations of the first network.
+
+    See Also
+    --------
+    SparseBayesNARXRegressorCV : The choice among models of lags alone.
+    SparseBayesNARXRegressor : One network of lags with given settings.
+    SparseBayesStateSpaceRegressor : One network of hidden states with given settings.
+
+    Notes
+    -----
+    A state-space network of four states is tried first, on three stretches. Others
+    follow where its error is less than 1.75 times that of the best model of lags.
+
+    Examples
+    --------
+    >>> from skbayesnn import DynamicSystemRegressor
+    >>> from skbayesnn.datasets import make_coupled_drives
+    >>> drives = make_coupled_drives(200, random_state=0)
+    >>> model = DynamicSystemRegressor(
+    ...     lags=(2,),
+    ...     n_states=(2,),
+    ...     reg_lambdas=(3.0,),
+    ...     hidden_layer_sizes=2,
+    ...     n_estimators=1,
+    ...     cv=3,
+    ...     max_cycles=5,
+    ...     random_state=0,
+    ... )
+    >>> model = model.fit(drives.data, drives.target)
+    >>> test = drives.tests.test
+    >>> simulated, std = model.predict(
+    ...     test.data, y_init=test.target[:10], return_std=True
+    ... )
+    """
+
+    _parameter_constraints: dict = DYNAMIC_CONSTRAINTS
+
+    to_state_space = available_if(_all_members_have_lags)(ExportMixin.to_state_space)
+    to_c = available_if(_all_members_have_lags)(ExportMixin.to_c)
+    to_onnx = available_if(_all_members_have_lags)(ExportMixin.to_onnx)
+
+    def __init__(
+        self,
+        kinds="auto",
+        *,
+        max_time=None,
+        focus="simulation",
+        n_estimators=6,
+        noise="gaussian",
+        n_jobs=None,
+        random_state=None,
+        verbose=False,
+        lags="auto",
+        n_states="auto",
+        reg_lambdas="auto",
+        hidden_layer_sizes="auto",
+        cv=8,
+        max_cycles=200,
+        checkpoint=None,
+    ):
+        self.kinds = kinds
+        self.max_time = max_time
+        self.focus = focus
+        self.n_estimators = n_estimators
+        self.noise = noise
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.lags = lags
+        self.n_states = n_states
+        self.reg_lambdas = reg_lambdas
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.cv = cv
+        self.max_cycles = max_cycles
+        self.checkpoint = checkpoint
+
+    @no_sample_weight
+    @restore_on_failure
+    @fit_context(prefer_skip_nested_validation=True)
+    @on_one_blas_thread
+    def fit(self, X, y, sessions=None):
+        """Choose the kind of model and its settings, and learn it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_inputs) or None
+            Inputs, in the order of time. None for an autoregression. NaN marks a
+            missing value.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Measured outputs, NaN where missing.
+        sessions : array-like of shape (n_samples,) or "infer", default=None
+            The record each row belongs to, as :meth:`SparseBayesNARXRegressor.fit`
+            takes it.
+
+        Returns
+        -------
+        self : DynamicSystemRegressor
+            The fitted estimator. If the fit fails or is interrupted, an earlier fit
+            stays as it was.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`SparseBayesNARXRegressorCV.fit`, and for kinds that the record or
+            ``focus`` does not allow.
+        OSError
+            For a checkpoint that cannot be written, or that another fit uses.
+        """
+        given = check_training_record(self, X, y, sessions)
+        data = Data(given, stretches(given.starts, self.cv))
+        kinds = self._kinds_for(given)
+        of_lags = self._search_of_lags()
+        grids = of_lags._check_candidates(given.starts)
+        states = check_numbers_of_states(self.n_states)
+        make_search = of_lags._search_of_lags(data, *grids, states=states, models=kinds)
+        named = {"X": given.U, "y": given.Y, "sessions": given.starts}
+        seed, clock = draw_seed(self.random_state), Clock(self.max_time)
+        with open_checkpoint(self, named, seed) as checkpoint:
+            options = clock, checkpoint, self.n_jobs, self.verbose
+            runner = Runner(Shared(data), self._settings_of_fits(of_lags), *options)
+            seeds = start_seeds(checkpoint.seed, max(self.cv, 2 * self.n_estimators))
+            samples = samples_to_score(data)
+            options = runner, seeds, samples, self.cv, SEARCH_TIME
+            scores = judge(make_search, *options)
+            kept = close_to_best(scores.table)[: self.n_estimators]
+            members = learn_members(kept, seeds, runner, self.n_estimators)
+        references = reference_errors(data, self.focus)
+        results = summarize(scores.table, kept, references, (*COLUMNS, "n_states"))
+        self._store(members, scores, results, data)
+        if self.verbose:
+            print(self.summary_)
+        return self
+
+    def _kinds_for(self, given):
+        """The kinds to try; hidden states only where the record allows them."""
+        kinds = check_kinds(self.kinds)
+        why_not = None
+        if self.focus == "prediction":
+            why_not = "focus='prediction', which they do not have"
+        elif not given.U.shape[1]:
+            why_not = "a record without inputs"
+        elif np.isnan(given.U).any():
+            why_not = "a record in which inputs are missing"
+        if why_not is None or "states" not in kinds:
+            return kinds
+        if isinstance(self.kinds, str) and self.kinds == "auto":
+            return tuple(kind for kind in kinds if kind != "states")
+        raise ValueError(
+            f"kinds holds 'states', but networks of hidden states are not for {why_not}"
+            ". Leave 'states' out, or set kinds='auto'."
+        )
+
+    def _search_of_lags(self):
+        """The estimator that searches for models of lags."""
+        parameters = {name: getattr(self, name) for name in OF_LAGS}
+        units = self.hidden_layer_sizes
+        if isinstance(units, str):
+            units = UNITS_OF_LAGS
+        search = SparseBayesNARXRegressorCV(hidden_layer_sizes=units, **parameters)
+        copy_input_attributes(self, search)
+        return search
+
+    def _settings_of_fits(self, of_lags):
+        units = self.hidden_layer_sizes
+        states = {
+            "hidden_layer_sizes": UNITS_OF_STATES if isinstance(units, str) else units,
+            "noise": self.noise,
+            "max_cycles": min(self.max_cycles, STATES_CYCLES),
+            "n_restarts": STATES_STARTS,
+        }
+        return Settings(self.focus, of_lags._settings_of_fits().lags, states)
+
+    def _store(self, members, scores, results, data):
+        """Keep the ensemble, and set all public attributes."""
+        self._lagged = make_searched_model(members, scores, data)
+        kinds = {"kinds_": sorted({str(c.model) for c in members.candidates})}
+        models = members.models
+        set_attributes(self, search_attributes(self._lagged, models, results, kinds))

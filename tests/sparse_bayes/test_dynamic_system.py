@@ -1,0 +1,451 @@
+"""The dynamic model that chooses its kind: what it chooses, mixes and refuses."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from search_cases import quietly, record, start_seeds
+from sklearn.exceptions import NotFittedError
+
+from skbayesnn import (
+    DynamicSystemRegressor,
+    SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
+    _persistence,
+)
+from skbayesnn.datasets import make_coupled_drives
+from skbayesnn.exceptions import DivergenceWarning
+from skbayesnn.metrics import simulation_scorer
+from skbayesnn.sparse_bayes import dynamic_system, search_runner
+from skbayesnn.sparse_bayes.search import Candidate, Limits, Search, Table
+
+CV = 3
+FAST = dict(
+    lags=(2,),
+    n_states=(2,),
+    reg_lambdas=(3.0,),
+    hidden_layer_sizes=2,
+    cv=CV,
+    n_estimators=2,
+    max_cycles=4,
+    random_state=0,
+)
+LAGS = Candidate("network", "simulation", 2, 3.0, True)
+STATES = Candidate("states", "simulation", 0, 3.0, True, 2)
+
+
+def estimator(**options):
+    return DynamicSystemRegressor(**FAST | options)
+
+
+def dead_time(n_rows=150):
+    """A nonlinear system with a dead time of ten rows: ten states, one lag."""
+    rng = np.random.default_rng(0)
+    u, y = rng.uniform(-1.0, 1.0, (n_rows, 1)), np.zeros(n_rows)
+    for t in range(11, n_rows):
+        y[t] = 0.5 * y[t - 1] + np.tanh(3.0 * u[t - 10, 0])
+    return u, y + 0.02 * rng.standard_normal(n_rows)
+
+
+def linear(n_rows=150):
+    rng = np.random.default_rng(0)
+    u, y = rng.standard_normal((n_rows, 1)), np.zeros(n_rows)
+    for t in range(2, n_rows):
+        y[t] = 1.2 * y[t - 1] - 0.5 * y[t - 2] + u[t - 1, 0]
+        y[t] += 0.1 * rng.standard_normal()
+    return u, y
+
+
+def magnitude():
+    """A speed that is measured without its sign."""
+    return make_coupled_drives(200, return_X_y=True, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "kind"),
+    [
+        (magnitude, dict(lags=(4,), n_states=(3,), hidden_layer_sizes=4), "states"),
+        (dead_time, dict(lags=(10,)), "network"),
+        (linear, dict(), "linear"),
+    ],
+    ids=["hidden states", "lags", "linear"],
+)
+def test_the_kind_that_the_system_asks_for(system, options, kind):
+    options = dict(cv=4, max_cycles=15, n_estimators=1) | options
+    model = quietly(estimator(**options), *system())
+    assert model.kinds_ == [kind]
+    results = model.cv_results_
+    least = {
+        name: results["mean_test_error"][results["model"] == name].min()
+        for name in ("linear", "network", "states")
+    }
+    assert least[kind] == min(least.values()) or kind == "linear"
+    assert results["model"][results["kept"]] == [kind]
+
+
+def choose(monkeypatch, *candidates):
+    monkeypatch.setattr(dynamic_system, "close_to_best", lambda table: [*candidates])
+
+
+@pytest.fixture(scope="module")
+def data():
+    return record(150)
+
+
+@pytest.fixture(scope="module")
+def mixed(data):
+    with pytest.MonkeyPatch.context() as patch:
+        choose(patch, LAGS, STATES)
+        return quietly(estimator(max_cycles=15, n_estimators=3), *data)
+
+
+def test_what_is_mixed(mixed):
+    assert mixed.kinds_ == ["network", "states"]
+    # the best gets the third network
+    of_lags, of_states = mixed.estimators_[:2], mixed.estimators_[2:]
+    assert [m.input_lags for m in of_lags] == [2, 2]
+    assert [m.n_states for m in of_states] == [2]
+    assert_allclose(mixed.estimator_weights_, 1 / 3)
+    assert mixed.max_lag_ == 8
+    assert "of lags 0 to 2" in mixed.summary_
+    assert "mixed with networks of hidden states" in mixed.summary_
+    assert list(mixed.cv_results_["n_states"][2:4]) == [0, 2]
+
+
+def test_predictions_of_the_mixture(mixed, data):
+    """The median of the members, whatever their kind."""
+    u, y = data
+    sessions = np.repeat([0, 1], 75)
+    for arguments in (
+        dict(y_init=y[:8]),
+        dict(y=y),
+        dict(y=y, horizon=4),
+        dict(y=y, horizon=None, sessions=sessions),
+    ):
+        found = mixed.predict(u, **arguments)
+        if "sessions" in arguments:
+            # all members start behind the rows that the longest needs
+            parts = [slice(75), slice(75, 150)]
+            runs = [
+                np.concatenate([m.predict(u[p], y_init=y[p][:8]) for p in parts])
+                for m in mixed.estimators_
+            ]
+            rows = np.arange(150) % 75 >= 8
+        else:
+            runs = [m.predict(u, **arguments) for m in mixed.estimators_]
+            rows = np.arange(150) >= 8
+        assert_allclose(found[rows], np.median(runs, axis=0)[rows])
+    run, std = mixed.predict(u, y_init=y[:8], return_std=True)
+    assert_array_equal(run[:8], y[:8])
+    assert (std[:8] == 0.0).all() and (std[8:] > 0.0).all()
+    assert mixed.score(u, y) > 0.8
+    error = np.sqrt(np.mean((run - y)[8:] ** 2))
+    assert simulation_scorer(mixed, u, y) == pytest.approx(-error)
+
+
+@pytest.mark.parametrize("n_known", [0, 1, 2])
+def test_a_short_start_of_a_mixture(mixed, data, n_known):
+    u, y = data
+    start = dict(y_init=y[:n_known]) if n_known else {}
+    path, std = mixed.predict(u, return_std=True, **start)
+    assert path.shape == std.shape == (150,)
+    assert np.isfinite(path).all() and np.isfinite(std).all()
+    assert_array_equal(path[:n_known], y[:n_known])
+    # it forgets where it came from
+    late = mixed.predict(u, y_init=y[:8])
+    assert_allclose(path[60:], late[60:], atol=0.1 * y.std())
+
+
+def test_other_calls_of_a_mixture(mixed, data):
+    u, y = data
+    drawn = mixed.sample_y(u, y_init=y[:8], n_samples=6, random_state=1)
+    assert drawn.shape == (150, 6) and np.isfinite(drawn).all()
+    forecast = mixed.forecast(4, u[:4], n_paths=2)
+    assert forecast.y_pred.shape == (4,) and forecast.paths.shape == (4, 2)
+    expected = mixed.predict(u[8:9], y_init=y[:8], X_init=u[:8])
+    assert mixed.stream(u[:8], y[:8]).step(u[8]) == pytest.approx(expected[0])
+    first, state = mixed.predict(u[:50], y_init=y[:8], return_state=True)
+    rest = mixed.predict(u[50:], state=state)
+    assert_allclose([*first, *rest], mixed.predict(u, y_init=y[:8]))
+    for name in ("to_c", "to_onnx", "to_state_space"):
+        assert not hasattr(mixed, name)
+        with pytest.raises(AttributeError) as refused:
+            getattr(mixed, name)(u)
+        assert "kinds=('linear', 'network')" in str(refused.value.__cause__)
+
+
+def test_models_of_lags_are_those_of_the_search_for_lags(data):
+    """Hidden states change nothing where they are not chosen."""
+    u, y = data
+    options = {k: v for k, v in FAST.items() if k != "n_states"}
+    lags = {"lags": (2,), "reg_lambdas": (3.0,)}
+    expected = quietly(SparseBayesNARXRegressorCV(**options | lags), u, y)
+    model = quietly(estimator(kinds=["linear", "network"]), u, y)
+    assert model.cv_results_.keys() - expected.cv_results_.keys() == {"n_states"}
+    for name, values in expected.cv_results_.items():
+        assert_array_equal(model.cv_results_[name], values)
+    for arguments in (dict(y=y), dict(y=y, horizon=4), dict(y_init=y[:2])):
+        for found, one in zip(
+            model.predict(u, return_std=True, **arguments),
+            expected.predict(u, return_std=True, **arguments),
+            strict=True,
+        ):
+            assert_array_equal(found, one)
+    assert model.to_state_space().step_response(3) is not None
+
+
+def test_linear_models_alone_and_networks_alone(data):
+    model = quietly(estimator(kinds="linear"), *data)
+    assert set(model.cv_results_["model"][2:]) == {"linear"}
+    assert model.kinds_ == ["linear"]
+    model = quietly(estimator(kinds=("states",), n_estimators=1), *data)
+    assert set(model.cv_results_["model"][2:]) == {"states"}
+    model = quietly(estimator(kinds=("network",), n_estimators=1), *data)
+    assert set(model.cv_results_["model"][2:]) == {"network"}
+
+
+def test_every_kind_is_scored_on_the_same_stretches():
+    """Errors of hidden states, recomputed by fits that do not see a stretch."""
+    u, y = record(120)
+    number = np.arange(120) // 60
+    fold = np.tile(np.arange(60) * CV // 60, 2)
+    model = quietly(estimator(), u, y, sessions=number)
+    results = model.cv_results_
+    of_states = np.flatnonzero(results["model"] == "states")[0]
+    of_lags = np.flatnonzero(results["model"] == "network")[0]
+    errors = results["test_error"][of_states]
+    assert_array_equal(np.isfinite(errors), np.isfinite(results["test_error"][of_lags]))
+    seeds = start_seeds(CV)
+    for held_out in range(CV):
+        plain = SparseBayesStateSpaceRegressor(
+            *(2,),
+            hidden_layer_sizes=2,
+            reg_lambda=3.0,
+            n_restarts=dynamic_system.STATES_STARTS,
+            max_cycles=4,
+            random_state=seeds[held_out],
+        )
+        quietly(plain, u, np.where(fold == held_out, np.nan, y), sessions=number)
+        paths = [
+            plain.predict(u[number == one], y_init=y[number == one][:8])
+            for one in (0, 1)
+        ]
+        scored = (fold == held_out) & (np.arange(120) % 60 >= 8)
+        error = np.sqrt(np.mean((np.concatenate(paths) - y)[scored] ** 2)) / y.std()
+        assert errors[held_out] == pytest.approx(error, rel=1e-9)
+
+
+@pytest.mark.parametrize("candidates", [(STATES,), (LAGS, STATES)], ids=len)
+def test_the_bands_are_calibrated_where_fits_did_not_look(
+    monkeypatch, data, candidates
+):
+    u, y = data
+    choose(monkeypatch, *candidates)
+    model = quietly(estimator(), u, y)
+    factor = model.band_factor_
+    assert factor.shape == (1,) and factor[0] != 1.0
+    _, std = model.predict(u, y_init=y[:8], return_std=True)
+    bands = model._lagged.bands._replace(factor=np.ones(1))
+    model._lagged = model._lagged._replace(bands=bands)
+    _, plain = model.predict(u, y_init=y[:8], return_std=True)
+    assert_allclose(std, factor * plain, rtol=1e-6)
+
+
+def assert_same(one, other, u, y):
+    for name, values in one.cv_results_.items():
+        assert_array_equal(values, other.cv_results_[name])
+    assert one.kinds_ == other.kinds_
+    for first, second in zip(
+        one.predict(u, y_init=y[:8], return_std=True),
+        other.predict(u, y_init=y[:8], return_std=True),
+        strict=True,
+    ):
+        assert_array_equal(first, second)
+
+
+def test_the_same_seed_gives_the_same_model(monkeypatch, data):
+    u, y = data
+    choose(monkeypatch, STATES, LAGS)
+    first = quietly(estimator(), u, y)
+    with joblib.parallel_config("threading", n_jobs=2):
+        assert_same(quietly(estimator(n_jobs=2), u, y), first, u, y)
+    assert_same(pickle.loads(pickle.dumps(first)), first, u, y)
+
+
+def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data):
+    u, y = data
+    choose(monkeypatch, STATES, LAGS)
+    monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
+    tasks, fit = [], search_runner.fit_or_score
+
+    def counted(task, *arguments):
+        if len(tasks) == limit:
+            raise KeyboardInterrupt
+        tasks.append(task)
+        return fit(task, *arguments)
+
+    monkeypatch.setattr(search_runner, "fit_or_score", counted)
+    limit = None
+    expected = quietly(estimator(), u, y)
+    everything = list(tasks)
+    kinds = [(task.candidate.model, task.fold is None) for task in everything]
+    assert ("states", True) in kinds and ("states", False) in kinds
+    # behind the first fit of hidden states without a stretch, and to all rows
+    for kind in (("states", False), ("states", True)):
+        path, limit = tmp_path / kind[0] / str(kind[1]), kinds.index(kind) + 1
+        path.parent.mkdir(exist_ok=True)
+        tasks.clear()
+        with pytest.raises(KeyboardInterrupt):
+            quietly(estimator(checkpoint=path), u, y)
+        done, limit = limit, None
+        tasks.clear()
+        model = quietly(estimator(checkpoint=path), u, y)
+        assert tasks == everything[done:]
+        assert_same(model, expected, u, y)
+
+
+def test_a_failed_refit_keeps_the_model(mixed, data):
+    u, y = data
+    model = pickle.loads(pickle.dumps(mixed))
+    before = model.predict(u)
+    for bad in (dict(cv=100), dict(n_states=0), dict(kinds="lags")):
+        parameters = {name: getattr(model, name) for name in bad}
+        with pytest.raises(ValueError, match=f"{next(iter(bad))}"):
+            model.set_params(**bad).fit(u, y)
+        model.set_params(**parameters)
+        assert_array_equal(model.predict(u), before)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(kinds=()), "kinds must be 'auto' or hold some of linear, network"),
+        (dict(kinds=["narx"]), "kinds must be"),
+        (dict(n_states="many"), "n_states"),
+        (dict(n_states=()), "n_states must be"),
+        (dict(n_states=(2.5,)), "n_states must be"),
+        (dict(n_states=(10**6,)), "n_states must be .* 1 to 1000"),
+        (dict(kinds="states", focus="prediction"), "not for focus='prediction'"),
+        (dict(max_time=0), "max_time"),
+        (dict(hidden_layer_sizes=(0,)), "hidden_layer_sizes"),
+    ],
+    ids=str,
+)
+def test_bad_parameters(options, message, data):
+    with pytest.raises(ValueError, match=message):
+        estimator(**options).fit(*data)
+
+
+def test_records_without_complete_inputs_have_no_hidden_states(data):
+    u, y = data
+    gaps = np.where(np.arange(150)[:, None] == 70, np.nan, u)
+    for X, what in ((gaps, "inputs are missing"), (None, "without inputs")):
+        model = quietly(estimator(n_estimators=1, max_cycles=2), X, y)
+        assert "states" not in model.cv_results_["model"]
+        with pytest.raises(ValueError, match=what):
+            estimator(kinds=["linear", "states"]).fit(X, y)
+
+
+def test_focus_on_one_step(data):
+    u, y = data
+    model = quietly(estimator(focus="prediction"), u, y)
+    assert "states" not in model.cv_results_["model"]
+    assert model.predict(u, y).shape == (150,)
+
+
+def test_limited_time(data):
+    model = quietly(estimator(max_time=1e-6), *data)
+    # the first of the search, and of the members
+    assert np.isfinite(model.cv_results_["test_error"][2:]).sum() == 1
+    assert len(model.estimators_) == 1
+
+
+def test_frames_and_names(monkeypatch, frames, data):
+    u, y = data
+    choose(monkeypatch, LAGS, STATES)
+    frame = frames.DataFrame({"valve": u[:, 0]})
+    series = frames.Series(y) if frames.__name__ == "pandas" else frames.Series("y", y)
+    model = quietly(estimator(max_cycles=2), frame, series)
+    assert list(model.feature_names_in_) == ["valve"]
+    path = model.predict(frame, y_init=series[:8])
+    assert isinstance(path, np.ndarray)
+    plain = quietly(estimator(max_cycles=2), u, y)
+    assert_array_equal(path, plain.predict(u, y_init=y[:8]))
+    model.set_output(predict=frames.__name__)
+    found, std = model.predict(frame, y_init=series[:8], return_std=True)
+    assert_array_equal(np.asarray(found)[:, 0], path)
+    assert len(std) == 150
+
+
+def test_several_outputs(monkeypatch):
+    u, y = record(150)
+    Y = np.column_stack([y, 100.0 * np.concatenate([[0.0], y[:-1]])])
+    choose(monkeypatch, LAGS, STATES)
+    model = quietly(estimator(max_cycles=15), u, Y)
+    mean, std = model.predict(u, y_init=Y[:8], return_std=True)
+    assert mean.shape == std.shape == (150, 2)
+    assert model.score(u, Y) > 0.7
+
+
+@pytest.mark.filterwarnings("ignore:Input x0 is outside")
+def test_divergence_is_told(mixed, data):
+    u = data[0].copy()
+    u[20] = 1e9
+    with pytest.warns(DivergenceWarning, match="predicted rows diverged"):
+        path = mixed.predict(u)
+    assert np.isfinite(path[:20]).all() and np.isnan(path[-1])
+    assert mixed.score(u, data[1]) == -np.inf
+
+
+def test_before_the_fit():
+    model = estimator()
+    assert hasattr(model, "to_c")
+    for call in ("predict", "forecast", "stream", "sample_y"):
+        with pytest.raises(NotFittedError):
+            getattr(model, call)(np.zeros((3, 1)))
+
+
+def search(errors, **options):
+    """The rounds of a search whose errors are known by candidate."""
+    table = Table(8)
+
+    def evaluate(pairs):
+        for candidate, fold in pairs:
+            table.add(candidate, fold, errors(candidate))
+
+    grids = ("simulation",), "auto", "auto", True, Limits(30, 1000, 2, 5)
+    models = ("linear", "network", "states")
+    Search(table, evaluate, *grids, models=models, **options).run()
+    return table
+
+
+def test_hidden_states_that_are_far_behind_are_tried_once():
+    errors = {"linear": 0.5, "network": 0.1, "states": 0.18}
+    table = search(lambda candidate: errors[candidate.model])
+    tried = [c for c in table.errors if c.model == "states"]
+    assert [c.n_states for c in tried] == [4]
+    assert np.isfinite(table.errors[tried[0]]).sum() == 3
+
+
+def test_hidden_states_that_come_close_are_tried_with_more():
+    by_states = {4: 0.1, 6: 0.08, 8: 0.05, 10: 0.047}
+
+    def errors(candidate):
+        if candidate.model != "states":
+            return 0.1
+        off = abs(np.log(candidate.reg_lambda / 1.667))
+        return by_states[candidate.n_states] * (1.0 + 0.01 * off)
+
+    table = search(errors)
+    tried = {c for c in table.errors if c.model == "states"}
+    # the last step from 8 to 10 is too small, and none follows anyway
+    assert {c.n_states for c in tried} == {4, 6, 8, 10}
+    best = min(tried, key=table.error)
+    assert best.n_states == 10 and best.reg_lambda == 1.667
+    # the best is tried on all stretches
+    assert np.isfinite(table.errors[best]).sum() == 5
+    small = search(lambda c: 0.1)
+    # a single step finds no gain
+    assert {c.n_states for c in small.errors if c.model == "states"} == {4, 6}
