@@ -42,21 +42,31 @@ MEASURED = [
 def measured_systems():
     results = load("measured_systems")
     peers = ["mean", "ARX", "MLP", "fastcan", "SysIdentPy"]
-    heading = ["record", "skbayesnn", "in the 95 % band (%)"]
-    heading += [*peers, "seconds"]
+    heading = ["record", "all kinds", "in its 95 % band (%)", "its seconds"]
+    heading += ["lags", "in its 95 % band (%)", "its seconds", *peers]
     rows = []
     for record, title, test, start, scale in MEASURED:
         error = f"{test}, free run from {start}"
-        chosen = results[record]["chosen"]
-        coverage = [entry[f"{test}, coverage from {start}"]["0.95"] for entry in chosen]
-        line = [title, spread(values(chosen, error), scale=scale)]
-        line.append(spread(coverage, scale=100, show="{:.0f}".format))
+        line = [title]
+        for part in ("automatic", "chosen"):
+            found = results[record].get(part)
+            line += chosen_cells(found, test, start, scale) if found else ["–"] * 3
         for peer in peers:
             found = as_list(results[record]["peers"][peer])
             line.append(spread(values(found, error), scale=scale))
-        line.append(spread([median(values(chosen, "seconds"))], show="{:.0f}".format))
         rows.append(line)
     return heading, rows
+
+
+def chosen_cells(chosen, test, start, scale):
+    """Errors of the free run, coverage of its bands, and seconds of a search."""
+    coverage = [entry[f"{test}, coverage from {start}"]["0.95"] for entry in chosen]
+    whole = "{:.0f}".format
+    return [
+        spread(values(chosen, f"{test}, free run from {start}"), scale=scale),
+        spread(coverage, scale=100, show=whole),
+        spread([median(values(chosen, "seconds"))], show=whole),
+    ]
 
 
 def measured_one_step():

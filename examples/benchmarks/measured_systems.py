@@ -144,9 +144,6 @@ def test_errors(task, model):
             bands = (mean, std, y)
             row[f"{name}, free run from {start}"] = rmse(task, y, mean, start)
             row[f"{name}, coverage from {start}"] = coverage(*bands, start)
-        if "states" in getattr(model, "kinds_", ()):
-            # which simulate only
-            continue
         skipped = max(task.starts[0], model.max_lag_)
         one_step = model.predict(u, y)
         row[f"{name}, one step"] = rmse(task, y, one_step, skipped)
