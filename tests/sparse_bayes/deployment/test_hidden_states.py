@@ -95,7 +95,9 @@ def test_responses_of_a_linear_system(linear):
     assert error.max() < 0.1
     assert (error < 5.0 * response.std + 1e-9).all()
     impulse = space.impulse_response(40, u=0.0)
-    np.testing.assert_allclose(np.cumsum(impulse.mean, axis=0), response.mean, atol=1e-6)
+    np.testing.assert_allclose(
+        np.cumsum(impulse.mean, axis=0), response.mean, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("combine", ["median", "mean"])
