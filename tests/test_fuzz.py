@@ -18,7 +18,7 @@ import cases  # noqa: E402
 # Half of what is tried has to get to the end, or it would be refusals that are tested.
 MAX_REFUSED = 0.6
 # The kinds in the proportion of their times.
-A_FEW = {"mlp": 180, "narx": 170, "search": 20, "system": 15, "states": 60}
+A_FEW = {"mlp": 180, "narx": 170, "search": 20, "system": 15, "states": 40}
 A_FEW |= {"cd": 100, "fw": 40}
 MANY = {"mlp": 3500, "narx": 3500, "search": 500, "system": 300, "states": 800}
 MANY |= {"cd": 1700, "fw": 800}

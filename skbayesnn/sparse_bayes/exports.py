@@ -1,4 +1,4 @@
-"""What a fitted lagged model can become: a state space, C, ONNX.
+"""What a fitted dynamic model can become: a state space, C, ONNX.
 
 Each method imports what it needs when it is called.
 """
@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 from .training_record import input_names, output_names
 
 
-class ExportMixin:
-    """Exports of estimators that hold a `LaggedModel` as ``_lagged``."""
+class EquationsMixin:
+    """Exports of the equations of a model on lags or with hidden states."""
 
     def to_state_space(self, *, sampling_time=None):
         """Convert to x(t+1) = f(x, u), y = g(x, u), with exact Jacobians.
@@ -32,43 +32,6 @@ class ExportMixin:
         if sampling_time is None:
             sampling_time = getattr(self, "sampling_time_", None)
         return StateSpaceModel(equations, sampling_time)
-
-    def to_c(self, path, *, name=None):
-        """Write the model as one file of C99, without dependencies or allocation.
-
-        Its functions make one step of a free run, take measured outputs, as a stream
-        does, and start from the training means; each in double and in single
-        precision. In double precision they give the outputs of a stream bit for bit if
-        the compiler is asked for what Numba uses: ``-std=c99``, and on x86 ``-mfma``.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file to write, such as "tanks.c".
-        name : str, default=None
-            Prefix of all names in it; by default that of the file without its ending.
-
-        Returns
-        -------
-        path : pathlib.Path
-            The file.
-
-        Raises
-        ------
-        ValueError
-            If the name is no identifier of C.
-
-        Examples
-        --------
-        The file begins with how it is used::
-
-            tanks_state s;
-            tanks_init(&s);
-            tanks_step(&s, &voltage, &level);
-        """
-        from .deployment.c_source import write_c
-
-        return write_c(self._equations(), path, name)
 
     def to_onnx(self, path=None, *, dtype="float32", combine="median"):
         """Convert one step to ONNX: (state, u) -> (state_next, y).
@@ -117,13 +80,54 @@ class ExportMixin:
     def _equations(self):
         """All that the exports need of the model."""
         from .deployment.equations import Equations
+        from .deployment.hidden_outputs import with_hidden_outputs
 
         check_is_fitted(self)
         model = self._lagged
-        return Equations(
-            model.ensemble,
-            (model.u_mean, model.y_mean),
-            model.bands,
-            input_names(self),
-            output_names(self, model.ensemble.n_outputs),
-        )
+        ensemble, filters = model.ensemble, ()
+        names = input_names(self), output_names(self, ensemble.n_outputs)
+        if ensemble.has_states:
+            ensemble, filters = with_hidden_outputs(ensemble), ensemble.members
+        means = model.u_mean, model.y_mean
+        return Equations(ensemble, means, model.bands, *names, filters)
+
+
+class ExportMixin(EquationsMixin):
+    """These and the export of a model on lags as C."""
+
+    def to_c(self, path, *, name=None):
+        """Write the model as one file of C99, without dependencies or allocation.
+
+        Its functions make one step of a free run, take measured outputs, as a stream
+        does, and start from the training means; each in double and in single
+        precision. In double precision they give the outputs of a stream bit for bit if
+        the compiler is asked for what Numba uses: ``-std=c99``, and on x86 ``-mfma``.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write, such as "tanks.c".
+        name : str, default=None
+            Prefix of all names in it; by default that of the file without its ending.
+
+        Returns
+        -------
+        path : pathlib.Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the name is no identifier of C.
+
+        Examples
+        --------
+        The file begins with how it is used::
+
+            tanks_state s;
+            tanks_init(&s);
+            tanks_step(&s, &voltage, &level);
+        """
+        from .deployment.c_source import write_c
+
+        return write_c(self._equations(), path, name)

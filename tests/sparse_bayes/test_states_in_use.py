@@ -9,7 +9,9 @@ import pytest
 import state_space_cases as cases
 from fitted_models import ensemble_of, set_ensemble
 from sklearn.metrics import r2_score
-from sklearn.model_selection import TimeSeriesSplit, cross_val_score
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesStateSpaceRegressor
 from skbayesnn.displays import ResidualAnalysisDisplay, SimulationDisplay
@@ -340,3 +342,32 @@ def test_both_kinds_stream_together(mixed, test_record):
         together.stream(state=state.parts[0])
     forecast = together.forecast(5, U[:5], X_past=U, y_past=y, n_paths=4)
     assert np.isfinite(forecast.y_std).all() and forecast.paths.shape == (5, 4)
+
+
+def test_a_gap_behind_a_state_is_held(model, test_record):
+    U, y = test_record
+    _, state = model.predict(U[:100], y_init=y[:20], return_state=True)
+    np.testing.assert_array_equal(state.inputs, U[99:100])
+    gaps, held = U[100:110].copy(), U[100:110].copy()
+    gaps[:2], held[:2] = np.nan, U[99]
+    np.testing.assert_array_equal(
+        model.predict(gaps, state=state, fill_inputs="hold"),
+        model.predict(held, state=state),
+    )
+    with pytest.warns(MissingInputWarning):
+        assert np.isnan(model.predict(gaps, state=state)).all()
+
+
+@pytest.mark.slow
+def test_in_a_pipeline_and_in_a_search(test_record):
+    U, y = test_record
+    pipeline = make_pipeline(StandardScaler(), linear()).fit(U, y)
+    assert simulation_scorer(pipeline, U, y) > -y.std()
+    assert SimulationDisplay.from_estimator(pipeline, U, y, horizon=1).fit[0] > 50.0
+    strengths = {"reg_lambda": [0.5, 2.0]}
+    search = GridSearchCV(linear(), strengths, cv=TimeSeriesSplit(2)).fit(U, y)
+    assert search.best_score_ > 0.3
+    scores = cross_val_score(
+        linear(), U, y, cv=TimeSeriesSplit(2), scoring=one_step_scorer
+    )
+    assert (scores > search.best_score_).all()

@@ -140,7 +140,7 @@ def _standard_errors(equations, point):
     v, n_states = np.concatenate([point.x, point.u]), len(point.x)
     variances = np.array([_derivative_variance(step, v) for step in equations.steps])
     picks = equations.picks(equations.member_outputs(v))
-    of_outputs = np.einsum("mo,mov->ov", picks**2, variances)
+    of_outputs = np.einsum("mo,mov->ov", picks**2, variances)[equations.n_hidden :]
     every = np.concatenate([np.zeros((len(v), len(v))), *variances])
     of_state = every[equations.source]
     return tuple(

@@ -30,16 +30,22 @@ def step_model(equations, dtype, combine="median"):
         raise ValueError("The model reads nothing: it is a constant, and has no graph.")
     v = graph.node("Concat", *inputs, axis=1, name="state_and_u")
     n_networks = len(equations.steps)
-    name = "y" if n_networks == 1 else None
-    n_values = equations.n_states + equations.n_inputs
-    members = [_member(graph, v, step, n_values, name) for step in equations.steps]
+    hidden = equations.n_hidden
+    name = "y" if n_networks == 1 and not hidden else None
+    n_read = equations.n_states + equations.n_inputs
+    members = [_member(graph, v, step, n_read, name) for step in equations.steps]
+    outputs = members[0]
     if n_networks > 1:
         join = _median if combine == "median" else _mean
-        join(graph, members, equations.weights)
+        outputs = join(graph, members, equations.weights, None if hidden else "y")
+    if hidden:
+        n_values = hidden + equations.n_outputs
+        seen = graph.constant(_selection(np.arange(hidden, n_values), n_values))
+        graph.node("MatMul", outputs, seen, name="y")
     outputs = {"state_next": equations.n_states, "y": equations.n_outputs}
     if equations.n_states:
         joined = graph.node("Concat", v, *members, axis=1, name="all_values")
-        n_joined = n_values + n_networks * equations.n_outputs
+        n_joined = n_read + n_networks * (hidden + equations.n_outputs)
         shift = graph.constant(_selection(equations.source, n_joined))
         graph.node("MatMul", joined, shift, name="state_next")
     else:
@@ -112,19 +118,21 @@ def _rescaled(graph, fitted, scaled, name):
     return graph.node("Add", product, graph.constant(scaling.y_offset), name=name)
 
 
-def _mean(graph, members, weights):
-    """Weighted mean over the networks, named "y"."""
+def _mean(graph, members, weights, name):
+    """Weighted mean over the networks."""
     parts = [
         graph.node("Mul", member, graph.constant(weight))
         for member, weight in zip(members, weights, strict=True)
     ]
     total = parts[0]
     for k, part in enumerate(parts[1:], start=2):
-        total = graph.node("Add", total, part, name="y" if k == len(parts) else None)
+        last = name if k == len(parts) else None
+        total = graph.node("Add", total, part, name=last)
+    return total
 
 
-def _median(graph, members, weights):
-    """Weighted median over the networks, as in `prediction.ensemble`, named "y".
+def _median(graph, members, weights, name):
+    """Weighted median over the networks, as in `prediction.ensemble`.
 
     A value is the median if half of the weight is not above it, and where exactly half
     is, the median lies between it and the next.
@@ -151,4 +159,4 @@ def _median(graph, members, weights):
     half = graph.constant(0.5)
     # halves first: the sum of two large values may be beyond all numbers
     low, high = (graph.node("Mul", end, half) for end in ends)
-    graph.node("Add", low, high, name="y")
+    return graph.node("Add", low, high, name=name)

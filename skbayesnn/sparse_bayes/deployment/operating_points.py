@@ -56,7 +56,7 @@ def _from_constants(equations):
 
 
 def at_rest(equations, u, Y):
-    """`Rest` at some constants; Y (n_members, n_outputs)."""
+    """`Rest` at some constants; Y (n_members, n_values)."""
     T, scale = _from_constants(equations), np.concatenate(equations.y_scales)
     v = np.concatenate([equations.constant_state(u, Y), u])
     error = np.concatenate([step.forward(v) for step in equations.steps]) - Y.ravel()
@@ -77,6 +77,12 @@ def find(equations, u, y, guesses):
     ValueError
         If not as many inputs are free as outputs are given, and if no point was found.
     """
+    hidden = np.full(equations.n_hidden, np.nan)
+    return _find(equations, u, np.concatenate([hidden, y]), guesses)
+
+
+def _find(equations, u, y, guesses):
+    """`find` with y (n_values,), those that are hidden first."""
     free = np.isnan(u)
     given = np.isfinite(y)
     n_equations = equations.n_outputs if equations.is_integrating else given.sum()
@@ -137,7 +143,7 @@ def _crossings(equations, u, y, guesses):
         """Inputs, outputs of all members, and how much too high the output is."""
         U = u.copy()
         U[k] = value
-        _, Y = find(equations, U, anywhere, near)
+        _, Y = _find(equations, U, anywhere, near)
         return U, Y, equations.combined(Y)[o] - y[o]
 
     before = None

@@ -99,7 +99,7 @@ def _by_weights(equations, step, v):
     """Derivatives of the next state (n_states, n_kept) and of the outputs."""
     of_outputs = step.by_weights(v)
     every = np.concatenate([np.zeros((len(v), of_outputs.shape[1])), of_outputs])
-    return every[equations.source], of_outputs
+    return every[equations.source], of_outputs[equations.n_hidden :]
 
 
 def _at_rest_by_weights(equations, x, u):
@@ -137,13 +137,15 @@ def static_gain(equations, u, values, k):
     means = np.swapaxes([part.mean for part in parts], 0, 1)
     picks = np.array([equations.picks(Y) for Y in means])
     slope = np.einsum("tmo,mto->to", picks, np.array(slopes))
-    return StaticGain(values, whole.mean, whole.std, slope)
+    seen = (part[:, equations.n_hidden :] for part in (whole.mean, whole.std, slope))
+    return StaticGain(values, *seen)
 
 
 def _gain_alone(equations, u, values, k):
     (step,) = equations.steps
     u, free = u.copy(), np.full(equations.n_outputs, np.nan)
-    mean, std, slope = (np.empty((len(values), equations.n_outputs)) for _ in range(3))
+    shape = len(values), equations.n_hidden + equations.n_outputs
+    mean, std, slope = (np.empty(shape) for _ in range(3))
     guesses = equations.guesses()
     for t, value in enumerate(values):
         u[k] = value

@@ -1,4 +1,4 @@
-"""A fitted lagged model as x(t+1) = f(x(t), u(t)), y(t) = g(x(t), u(t))."""
+"""A fitted dynamic model as x(t+1) = f(x(t), u(t)), y(t) = g(x(t), u(t))."""
 
 from numbers import Integral
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._optional import import_extra
 from ..._validation import check_count
+from ..prediction.state_forecast import belief_after
 from . import operating_points as points
 from . import responses
 from .linearization import linearize
@@ -13,16 +14,18 @@ from .operating_points import OperatingPoint
 
 
 class StateSpaceModel:
-    r"""A fitted lagged model as a nonlinear state space in discrete time.
+    r"""A fitted dynamic model as a nonlinear state space in discrete time.
 
     :meth:`SparseBayesNARXRegressor.to_state_space` makes one:
 
     .. math:: x_{t+1} = f(x_t, u_t), \quad y_t = g(x_t, u_t).
 
     The state holds the past values that the networks still read: for each input, then
-    for each output, its last values, the newest first. Each network of an ensemble runs
-    on past outputs of its own; y is their weighted median, as in ``predict``. All
-    values are in the user's units; y is a vector, also of a single output.
+    for each output, its last values, the newest first. That of a model with hidden
+    states holds those that are left of them. Each network of an ensemble runs on past
+    outputs, or hidden states, of its own; y is their weighted median, as in
+    ``predict``. All values are in the user's units, which hidden states do not have; y
+    is a vector, also of a single output.
 
     Parameters
     ----------
@@ -45,6 +48,7 @@ class StateSpaceModel:
         Names of the outputs.
     state_names : list of str
         Such as "u(t-1)", "y(t-1)"; in an ensemble "y[0](t-1)" of the first network.
+        Hidden ones are "state0", "state1", ..., in an ensemble "state0[0]".
     is_integrating : bool
         Whether the model was fitted with ``output="difference"``.
 
@@ -168,11 +172,12 @@ class StateSpaceModel:
         Parameters
         ----------
         X_init : array-like of shape (n_init, n_inputs), default=None
-            Inputs of the rows before the first step, at least ``max_lag_``.
+            Inputs of the rows before the first step, at least ``max_lag_``; any number
+            for hidden states, which a filter estimates.
         y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
             Measured outputs of these rows. Without them, inputs and outputs are taken
             to have been at their training means.
-        state : SimulationState, default=None
+        state : SimulationState or StateEstimate, default=None
             Where a free run of the same model stopped, instead of rows.
 
         Returns
@@ -186,6 +191,9 @@ class StateSpaceModel:
             If the rows are too few, or hold missing values.
         """
         layout, ensemble = self._equations.layout, self._equations.ensemble
+        filters = self._equations.filters
+        if state is not None and filters:
+            return self._equations.hidden_state(state.means)
         if state is not None:
             return layout.fill(state.inputs, state.outputs)
         n_rows = ensemble.max_lag
@@ -203,6 +211,9 @@ class StateSpaceModel:
                 f"{self.n_outputs} outputs of the same rows; got shapes {U.shape} and "
                 f"{Y.shape}."
             )
+        if filters:
+            beliefs = [belief_after(network, U, Y) for network in filters]
+            return self._equations.hidden_state([mean for mean, _ in beliefs])
         if len(Y) < n_rows:
             raise ValueError(
                 f"X_init and y_init must have at least max_lag_={n_rows} rows; got "
@@ -299,7 +310,7 @@ class StateSpaceModel:
         U, Y = points.find(equations, u, y, equations.guesses())
         points.warn_outside(equations, U)
         x = equations.constant_state(U, Y)
-        return OperatingPoint(x, U, equations.combined(Y))
+        return OperatingPoint(x, U, equations.combined(Y)[equations.n_hidden :])
 
     def linearize(self, point=None, *, x=None, u=None):
         """Linearise the model, with standard errors by the posterior of the weights.

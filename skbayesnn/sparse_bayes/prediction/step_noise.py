@@ -29,9 +29,9 @@ from ..kernels.state_filter import FilterNoise, Plan, run_filter
 # Ratios that are tried, by powers of ten, and the steps of the search between the best
 # of them and its neighbours.
 POWERS = np.arange(-5.0, 6.0)
-GOLDEN_STEPS = 10
-# More rows say no more of three numbers.
-MOST_ROWS = 20_000
+GOLDEN_STEPS = 8
+# More rows say no more of two numbers.
+MOST_ROWS = 5_000
 # Steps of the scale of Student's t, which has no closed form.
 SCALE_STEPS = 20
 

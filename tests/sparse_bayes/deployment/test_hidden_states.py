@@ -1,0 +1,118 @@
+"""Models with hidden states as a state space: equations, rest, responses, ONNX."""
+
+import numpy as np
+import pytest
+import state_space_cases as cases
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayesnn import SparseBayesStateSpaceRegressor
+from skbayesnn.datasets import make_coupled_drives
+
+U, Y, SESSION, _ = cases.records((150, 60), noise=0.02)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    model = SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=(), n_restarts=1, reg_lambda=1.0, random_state=0
+    )
+    return model.fit(U, Y, sessions=SESSION)
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def network(request):
+    """Of drives, whose output is an even function of a state."""
+    u, y = make_coupled_drives(80, return_X_y=True, random_state=0)
+    model = SparseBayesStateSpaceRegressor(
+        3,
+        hidden_layer_sizes=3,
+        n_estimators=request.param,
+        n_restarts=1,
+        max_cycles=5,
+        random_state=0,
+    )
+    with pytest.warns(ConvergenceWarning):
+        return model.fit(u, y), u, y
+
+
+def test_a_simulation_is_the_free_run(network):
+    model, u, y = network
+    space = model.to_state_space()
+    assert space.n_outputs == 1 and space.n_states <= 3 * len(space.state_names)
+    x = space.initial_state(u[:20], y[:20])
+    expected = model.predict(u, y_init=y[:20])[20:]
+    np.testing.assert_allclose(space.simulate(u[20:], x)[:, 0], expected)
+    _, state = model.predict(u[:20], y_init=y[:20], return_state=True)
+    np.testing.assert_allclose(space.initial_state(state=state), x)
+    np.testing.assert_allclose(
+        space.simulate(u)[:, 0], model.predict(u), rtol=1e-10, atol=1e-12
+    )
+
+
+def test_jacobians_are_those_of_complex_steps(network):
+    model, u, y = network
+    space = model.to_state_space()
+    x, row = space.initial_state(u[:20], y[:20]), u[20]
+    A, B, C, D = space.jacobians(x, row)
+    for found, function, at in (
+        (A, lambda v: space.f(v, row), x),
+        (C, lambda v: space.g(v, row), x),
+        (B, lambda v: space.f(x, v), row),
+        (D, lambda v: space.g(x, v), row),
+    ):
+        moved = at + 1e-30j * np.eye(len(at))
+        expected = np.array([function(v).imag / 1e-30 for v in moved]).T
+        np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-12)
+
+
+def test_a_linear_system_at_rest_and_its_poles(linear):
+    space = linear.to_state_space(sampling_time=0.1)
+    assert space.state_names == ["state0", "state1"]
+    assert space.output_names == ["y"]
+    point = space.find_operating_point(u=1.0)
+    rest = np.linalg.solve(np.eye(2) - cases.A, cases.B)
+    gain = float((cases.C @ rest + cases.D)[0, 0])
+    still = float(space.find_operating_point(u=0.0).y[0])
+    assert point.y[0] - still == pytest.approx(gain, rel=0.05)
+    np.testing.assert_allclose(space.f(point.x, point.u), point.x)
+    there = space.find_operating_point(y=point.y)
+    np.testing.assert_allclose(there.u, 1.0, rtol=1e-6)
+    model = space.linearize(point)
+    poles = np.sort_complex(np.linalg.eigvals(model.A))
+    expected = np.sort_complex(np.linalg.eigvals(cases.A))
+    np.testing.assert_allclose(poles, expected, atol=0.02)
+    assert model.C.shape == model.C_std.shape == (1, 2)
+    static = space.static_gain([-1.0, 0.0, 1.0])
+    np.testing.assert_allclose(np.ravel(static.slope), gain, rtol=0.05)
+    assert (static.std > 0.0).all()
+
+
+def test_responses_of_a_linear_system(linear):
+    space = linear.to_state_space()
+    response = space.step_response(40, u=0.0)
+    expected = cases.simulate(np.ones((40, 1)), np.zeros(2))
+    error = np.abs(response.mean - expected)
+    assert error.max() < 0.1
+    assert (error < 5.0 * response.std + 1e-9).all()
+    impulse = space.impulse_response(40, u=0.0)
+    np.testing.assert_allclose(
+        np.cumsum(impulse.mean, axis=0), response.mean, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("combine", ["median", "mean"])
+def test_a_graph_of_one_step(network, combine):
+    runtime = pytest.importorskip("onnxruntime")
+    model, u, y = network
+    graph = model.to_onnx(dtype="float64", combine=combine)
+    session = runtime.InferenceSession(graph.SerializeToString())
+    space = model.to_state_space()
+    x = space.initial_state(u[:20], y[:20])
+    state, found = x[None], []
+    for row in u[20:40]:
+        state, out = session.run(["state_next", "y"], {"state": state, "u": row[None]})
+        found.append(out[0])
+    if combine == "median":
+        np.testing.assert_allclose(found, space.simulate(u[20:40], x), atol=1e-10)
+    else:
+        assert np.isfinite(found).all() and np.shape(found) == (20, 1)
