@@ -100,6 +100,7 @@ STATE_SPACE_CONSTRAINTS = {
         )
     },
     "activation": [StrOptions({"auto", *ACTIVATIONS})],
+    "output": LAGGED_CONSTRAINTS["output"],
     "n_estimators": LAGGED_CONSTRAINTS["n_estimators"],
 }
 

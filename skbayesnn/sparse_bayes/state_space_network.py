@@ -13,6 +13,7 @@ from .exports import EquationsMixin
 from .forecasting import ForecastMixin
 from .kernels.activations import ACTIVATION_NAMES
 from .lagged import LaggedPredictorMixin, estimators_of, make_state_model
+from .learning.dense_rows import with_whole_steps
 from .learning.order_search import learn_states
 from .learning.state_order import count_states
 from .learning.state_space_problem import pose_state_space
@@ -78,6 +79,11 @@ class SparseBayesStateSpaceRegressor(
     linear_lags : int, default=15
         Lags of the linear ARX model behind the linear starts; no more than a third of
         the shortest session.
+    output : {"level", "difference"}, default="level"
+        What the network says: the outputs, or what is added to them from row to row.
+        Choose "difference" for an integrating system, such as a position that follows
+        a force, where nothing depends on where it is: one state for each output is its
+        level.
     activation : {"auto", "tanh", "relu", "logistic"}, default="auto"
         Function of the hidden units. "auto" gives half of the starts "tanh", for smooth
         systems, and half "relu", for magnitudes, saturations and overflows; then the
@@ -176,6 +182,7 @@ class SparseBayesStateSpaceRegressor(
         n_estimators=1,
         random_state=None,
         linear_lags=15,
+        output="level",
         activation="auto",
         groups="element",
         kappa_variance=1e-6,
@@ -194,6 +201,7 @@ class SparseBayesStateSpaceRegressor(
         self.n_estimators = n_estimators
         self.random_state = random_state
         self.linear_lags = linear_lags
+        self.output = output
         self.activation = activation
         self.groups = groups
         self.kappa_variance = kappa_variance
@@ -253,7 +261,9 @@ class SparseBayesStateSpaceRegressor(
         options = learning_options(self._fixed_parameters(), given.Y.shape[1])
         U, Y, starts = without_gaps(given.U, given.Y, given.starts)
         lag = max(1, min(self.linear_lags, int(np.diff(starts).min()) // 3))
-        problem = pose_state_space(options, U, Y, starts, self.n_states, lag)
+        difference = self._check_output(Y.shape[1])
+        arguments = U, Y, starts, self.n_states, lag, difference
+        problem = pose_state_space(options, *arguments)
         if fit is None:
             fit = learn_states(
                 problem,
@@ -262,10 +272,21 @@ class SparseBayesStateSpaceRegressor(
                 n_networks=self.n_estimators,
                 n_jobs=self.n_jobs,
             )
-        members = [make_network(one.fitted, problem.data) for one in fit.networks]
+        data = with_whole_steps(problem.data)
+        members = [make_network(one.fitted, data) for one in fit.networks]
         self._learned = fit.networks[0]
         self._store(fit, make_state_model(members, given))
         return self
+
+    def _check_output(self, n_outputs):
+        """Whether the network says differences; it needs a state for each level."""
+        difference = self.output == "difference"
+        if difference and self.n_states < n_outputs:
+            raise ValueError(
+                "output='difference' needs a state for the level of each output; got "
+                f"n_states={self.n_states} and {n_outputs} outputs. Increase n_states."
+            )
+        return difference
 
     def _fixed_parameters(self):
         """The parameters of learning, with those that this model does not offer."""

@@ -107,11 +107,13 @@ SEARCH = {
 STATES = {
     name: LAGGED[name]
     for name in (
-        *["activation", "groups", "hidden_layer_sizes", "kappa_variance"],
+        *["groups", "hidden_layer_sizes", "kappa_variance"],
         *["kappa_weight", "max_cycles", "n_estimators", "n_jobs", "n_restarts"],
         *["noise", "noise_variance", "random_state", "reg_lambda", "tol", "verbose"],
+        "output",
     )
 } | {
+    "activation": ["auto", *LAGGED["activation"]],
     "n_states": [count for count in COUNTS if count is not True],
     "linear_lags": [count for count in COUNTS if count is not True] + [100, HUGE],
 }

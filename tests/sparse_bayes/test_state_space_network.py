@@ -217,6 +217,58 @@ def test_states_that_the_outputs_do_not_need_are_pruned():
     np.testing.assert_allclose(modulus[:-2], 0.0, atol=0.05)
 
 
+def servo(n_rows, seed, step=1.0, rows_per_input=1):
+    """A position that follows a force: speed forgets it, position does not."""
+    rng = np.random.default_rng(seed)
+    u = rng.standard_normal((n_rows // rows_per_input + 1, 1))
+    u = np.repeat(u, rows_per_input, axis=0)[:n_rows]
+    position, speed, y = 5.0, 0.0, np.zeros(n_rows)
+    for t in range(n_rows):
+        y[t] = position
+        force = u[t, 0] - np.tanh(3.0 * speed)
+        position, speed = position + step * speed, speed + 0.3 * step * force
+    return u, y
+
+
+def test_differences_of_an_integrating_system_are_summed_up():
+    u, y = servo(300, 0)
+    noise = 0.02 * np.random.default_rng(1).standard_normal(300)
+    model = SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=3, output="difference", n_restarts=2, random_state=0
+    ).fit(u, y + noise)
+    np.testing.assert_array_equal(model.state_matrix_[:, 0], [1.0, 0.0])
+    assert model.order_ == 2
+    u, y = servo(200, 2)
+    # the level is that of the first outputs, however far from those of the record
+    for offset in (0.0, 30.0):
+        simulated = model.predict(u, y_init=y[:8] + offset)
+        assert np.std((simulated - y)[8:]) < 0.1 * y.std()
+
+
+def test_differences_need_a_state_for_each_level():
+    U, y, _, _ = cases.records((80,))
+    model = linear(output="difference").set_params(n_states=1)
+    message = "output='difference' needs a state for the level of each output"
+    with pytest.raises(ValueError, match=message):
+        model.fit(U, np.column_stack([y, y]))
+
+
+@pytest.mark.slow
+def test_dense_rows_are_fitted_by_a_fraction_of_them_first():
+    """A servo sampled a hundred times as fast; weights of a step would be tiny."""
+    u, y = servo(4000, 0, step=0.02, rows_per_input=50)
+    noise = 1e-4 * np.random.default_rng(1).standard_normal(len(y))
+    model = SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=3, output="difference", n_restarts=2, random_state=0
+    ).fit(u, y + noise)
+    np.testing.assert_array_equal(model.state_matrix_[:, 0], [1.0, 0.0])
+    assert np.abs(model.input_matrix_).max() < 0.1
+    u, y = servo(2000, 2, step=0.02, rows_per_input=50)
+    simulated, std = model.predict(u, y_init=y[:100], return_std=True)
+    assert np.std((simulated - y)[100:]) < 0.1 * y.std()
+    assert (std[100:] > 0.0).all()
+
+
 def test_far_inputs_diverge_with_a_warning(model):
     U, y, _, _ = cases.records((50,), seed=7)
     U[20] = 1e6

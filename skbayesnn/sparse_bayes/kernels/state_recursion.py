@@ -11,7 +11,12 @@ the state by the parameters obey
 
 .. math:: S_{t+1} = \partial f_x / \partial \theta + (\partial f_x / \partial x) S_t,
 
-and those of the outputs follow from them by the same product.
+and those of the outputs follow from them by the same product. A fit may hold fractions
+a of the states and take a part h of a step,
+
+.. math:: x_{t+1} = a x_t + h f_x(x_t, u_t);
+
+otherwise a is 0 and h is 1.
 """
 
 from typing import NamedTuple
@@ -34,6 +39,8 @@ class StateRun(NamedTuple):
     begin : (n_rows,) bool, the first rows of records
     initial : (n_rows, n_states), states of these rows; not read elsewhere
     limits : magnitudes of states and outputs from which on a run has diverged
+    held : (n_states,), the fractions a
+    step : the part h
     """
 
     X: np.ndarray
@@ -41,6 +48,8 @@ class StateRun(NamedTuple):
     begin: np.ndarray
     initial: np.ndarray
     limits: tuple
+    held: np.ndarray
+    step: float
 
 
 class _Memory(NamedTuple):
@@ -131,7 +140,7 @@ def _add(s, factor, past):
 
 @kernel
 def _run_rows(layers, run, states, outputs, places, S, memory, scratch, derive):
-    X, state, begin = run.X, run.state, run.begin
+    X, state, begin, held, step = run.X, run.state, run.begin, run.held, run.step
     (source, target), values = places, scratch.values
     a, delta = scratch.a, scratch.delta
     of_state, of_next = memory.of_state, memory.of_next
@@ -154,16 +163,18 @@ def _run_rows(layers, run, states, outputs, places, S, memory, scratch, derive):
             outputs[row, o] = a[first + n_states + o]
         follows = row + 1 < len(X) and not begin[row + 1]
         for k in range(n_states if follows else 0):
-            states[row + 1, k] = a[first + k]
+            states[row + 1, k] = step * a[first + k] + held[k] * states[row, k]
         for o in range(n_states + n_outputs if derive else 0):
             delta[first:] = 0.0
-            delta[first + o] = 1.0
+            delta[first + o] = step if o < n_states else 1.0
             backward_row(layers, a, delta)
             s = S[row * n_outputs + o - n_states] if o >= n_states else of_next[o]
             _direct(values, source, delta, target, s)
             for i in range(X.shape[1]):
                 if state[i] >= 0:
                     _add(s, delta[i], of_state[state[i]])
+            if o < n_states and held[o] != 0.0:
+                _add(s, held[o], of_state[o])
         for k in range(n_states if derive else 0):
             for p in range(of_state.shape[1]):
                 of_state[k, p] = of_next[k, p]

@@ -11,6 +11,7 @@ import warnings
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels.activations import ACTIVATION_NAMES
+from .dense_rows import refine
 from .restarts import learn
 from .state_order import count_states, price
 
@@ -19,11 +20,17 @@ STARTS = 0.5
 
 
 def learn_states(problem, seed, *, n_starts, n_networks, n_jobs):
-    """The `result.Fit` with the smallest number of states that pays.
+    """The `result.Fit` with the smallest number of states that pays, to all rows.
 
     Arguments as of `restarts.learn`. Ensembles keep the number of states with which
     each of their networks ends, and fits that did not end by themselves theirs.
     """
+    fit = _search(problem, seed, n_starts, n_networks, n_jobs)
+    networks = tuple(refine(problem, one, seed) for one in fit.networks)
+    return fit._replace(networks=networks)
+
+
+def _search(problem, seed, n_starts, n_networks, n_jobs):
     options = {"n_networks": n_networks, "n_jobs": n_jobs}
     fit = learn(problem, seed, n_starts=n_starts, **options)
     if n_networks > 1 or not fit.networks[0].finished:
@@ -31,7 +38,7 @@ def learn_states(problem, seed, *, n_starts, n_networks, n_jobs):
     order = _order(problem, fit)
     tried = min(order, problem.starts.n_states - 1)
     # bound: each turn tries fewer states
-    while tried > 0:
+    while tried > problem.starts.n_levels:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             smaller = learn(
@@ -41,7 +48,7 @@ def learn_states(problem, seed, *, n_starts, n_networks, n_jobs):
                 **options,
             )
         found = _order(problem, smaller)
-        saved = (order - found) * price(problem.settings, problem.data)
+        saved = (order - found) * price(problem.settings, problem.stages[-1].data)
         worse = smaller.networks[0].objective > fit.networks[0].objective + saved
         if not (worse or smaller.networks[0].diverged):
             fit, order = smaller, found

@@ -93,10 +93,20 @@ def _ho_kalman(G, size, n_states):
     A = np.linalg.lstsq(
         observability[:-n_outputs], observability[n_outputs:], rcond=None
     )[0]
-    modulus = np.abs(np.linalg.eigvals(A)).max(initial=0.0)
-    if modulus > LARGEST_MODULUS:
-        A *= LARGEST_MODULUS / modulus
-    return A, reachability[:, :n_inputs], observability[:n_outputs]
+    return _damped(A), reachability[:, :n_inputs], observability[:n_outputs]
+
+
+def _damped(A):
+    """The same matrix with eigenvalues of at most the largest modulus."""
+    values, vectors = np.linalg.eig(A)
+    modulus = np.abs(values)
+    if not modulus.max(initial=0.0) > LARGEST_MODULUS:
+        return A
+    values *= np.minimum(1.0, LARGEST_MODULUS / modulus)
+    if np.linalg.cond(vectors) > 1e6:
+        # eigenvalues that coincide
+        return A * LARGEST_MODULUS / modulus.max()
+    return (vectors * values @ np.linalg.inv(vectors)).real
 
 
 def _of_unit_variance(system, U, starts):

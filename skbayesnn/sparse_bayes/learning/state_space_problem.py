@@ -8,6 +8,7 @@ from ..network import init_network, join_layers, prune, split_layers
 from ..records.layout import Stage
 from ..records.state_runs import lay_out_for_fit
 from . import prior as evidence
+from .dense_rows import choose_fraction, take_fraction
 from .problem import Problem, is_constant, make_scaling, settings_of
 from .realization import LinearSystem, realize
 from .state_order import reduce_order
@@ -33,6 +34,8 @@ class StateSpaceStarts(NamedTuple):
     sizes : units in each layer, features first
     n_states, n_sessions : the first and the last features
     n_read : states that networks begin with; the others are pruned
+    n_levels : number of the first states that are the levels of outputs, which the
+        network says the differences of
     """
 
     linear: LinearSystem
@@ -44,6 +47,7 @@ class StateSpaceStarts(NamedTuple):
     n_sessions: int
     constant_inputs: np.ndarray
     n_read: int
+    n_levels: int
 
     def draw(self, rng, number):
         """Network and prior of the start with this number."""
@@ -60,6 +64,8 @@ class StateSpaceStarts(NamedTuple):
             self._set_random(linear, rng)
         else:
             self._set_linear(linear, rng)
+        levels = np.arange(self.n_levels)
+        linear[levels, self.n_states + levels] = 1.0
         network = network._replace(theta=join_layers(layers))
         prior = evidence.init_prior(self.sizes, self.groups, self.skip)
         network, index = prune(network, self._not_needed(network))
@@ -68,26 +74,34 @@ class StateSpaceStarts(NamedTuple):
     def _set_linear(self, weights, rng):
         """The linear model; states that it does not have decay."""
         A, B, C, D = self.linear
-        n, n_states = min(len(A), self.n_read), self.n_states
+        first, n_states = self.n_levels, self.n_states
+        n = min(len(A), self.n_read - first)
+        states, outputs = slice(first, first + n), self._outputs(len(C))
         inputs = slice(n_states, n_states + B.shape[1])
-        weights[:n, :n] = A[:n, :n].T
-        weights[inputs, :n] = B[:n].T
-        weights[:n, n_states:] = C[:, :n].T
-        weights[inputs, n_states:] = D.T
-        rest = np.arange(n, n_states)
+        weights[states, states] = A[:n, :n].T
+        weights[inputs, states] = B[:n].T
+        weights[states, outputs] = C[:, :n].T
+        weights[inputs, outputs] = D.T
+        rest = np.arange(first + n, n_states)
         weights[rest, rest] = 0.5
-        weights[inputs, n:n_states] = RANDOM_INPUT * rng.standard_normal(
+        weights[inputs, rest] = RANDOM_INPUT * rng.standard_normal(
             (B.shape[1], len(rest))
         )
 
     def _set_random(self, weights, rng):
         """Rotations that decay."""
-        n, first, n_inputs = self.n_read, self.n_states, self.linear.B.shape[1]
-        rotation, _ = np.linalg.qr(rng.standard_normal((n, n)))
-        weights[:n, :n] = RANDOM_MODULUS * rotation
-        weights[first : first + n_inputs, :n] = RANDOM_INPUT * rng.standard_normal(
-            (n_inputs, n)
+        first, last, n_inputs = self.n_levels, self.n_read, self.linear.B.shape[1]
+        rotation, _ = np.linalg.qr(rng.standard_normal((last - first, last - first)))
+        weights[first:last, first:last] = RANDOM_MODULUS * rotation
+        inputs = slice(self.n_states, self.n_states + n_inputs)
+        weights[inputs, first:last] = RANDOM_INPUT * rng.standard_normal(
+            (n_inputs, last - first)
         )
+
+    def _outputs(self, n_outputs):
+        """What the linear model describes: outputs, or the differences of levels."""
+        first = 0 if self.n_levels else self.n_states
+        return slice(first, first + n_outputs)
 
     def _not_needed(self, network):
         """Weights of constant inputs, and of sessions to all but the next state.
@@ -108,11 +122,26 @@ class StateSpaceStarts(NamedTuple):
         layers[-1][0][first_session:, self.n_states :] = True
         if self.skip:
             layers[0][0][first_session:] = True
+        if self.n_levels:
+            self._drop_all_but_levels(layers)
         return drop
 
+    def _drop_all_but_levels(self, layers):
+        """Levels are what the outputs show, and lead nowhere else."""
+        levels = np.arange(self.n_levels)
+        outputs = self.n_states + levels
+        for weights, _ in (layers[0], layers[-1]):
+            weights[levels] = True
+        for weights, biases in (layers[-1 - self.skip], layers[-1]):
+            weights[:, outputs] = True
+            biases[outputs[: len(biases)]] = True
+        layers[-1][0][levels, outputs] = False
 
-def pose_state_space(options, U, Y, starts, n_states, lag):
+
+def pose_state_space(options, U, Y, starts, n_states, lag, difference=False):
     """The problem of a state-space network of outputs Y (n, n_outputs), NaN missing.
+
+    Its data are all rows, its stages those of a fraction of them, see `dense_rows`.
 
     Parameters
     ----------
@@ -120,6 +149,9 @@ def pose_state_space(options, U, Y, starts, n_states, lag):
     U : (n, n_inputs) array, finite
     lag : int
         Of the ARX model behind the linear starts.
+    difference : bool
+        Whether the first states are the levels of the outputs, which sum up what the
+        network says.
     """
     n_inputs, n_outputs, n_sessions = U.shape[1], Y.shape[1], len(starts) - 1
     scaling = _scaling(U, Y, n_states, n_sessions)
@@ -128,13 +160,17 @@ def pose_state_space(options, U, Y, starts, n_states, lag):
     U = (U - scaling.x_offset[inputs]) / scaling.x_scale[inputs]
     Y = (Y - scaling.y_offset) / scaling.y_scale
     likelihood, weights = options.likelihood.scaled(scaling.y_scale)
-    data = lay_out_for_fit(U, Y, starts, n_states, weights)
+    every, n_levels = choose_fraction(Y, starts), n_outputs if difference else 0
+    layout = n_states, weights
+    data = lay_out_for_fit(U, Y, starts, *layout, 1.0 / every, n_levels)
+    U, Y, starts = take_fraction(U, Y, starts, every)
+    first = lay_out_for_fit(U, Y, starts, *layout, 1.0, n_levels)
     n_features = n_states + n_inputs + n_sessions
     sizes = (n_features, *options.hidden_layer_sizes, n_states + n_outputs)
     named = options.activation
     activations = AUTOMATIC_ACTIVATIONS if named == "auto" else (named,)
     draws = StateSpaceStarts(
-        linear=realize(U, Y, starts, n_states, lag),
+        linear=_linear_model(U, Y, starts, n_states, lag, difference),
         sizes=sizes,
         activations=activations,
         groups=options.groups,
@@ -143,11 +179,12 @@ def pose_state_space(options, U, Y, starts, n_states, lag):
         n_sessions=n_sessions,
         constant_inputs=constant,
         n_read=n_states,
+        n_levels=n_levels,
     )
     return Problem(
         data=data,
         # nothing is pruned in the first
-        stages=(Stage(data, np.inf), Stage(data, np.inf)),
+        stages=(Stage(first, np.inf), Stage(first, np.inf)),
         settings=settings_of(options, likelihood, sizes, data.n_observations),
         scaling=scaling,
         start=None,
@@ -161,8 +198,20 @@ def pose_state_space(options, U, Y, starts, n_states, lag):
         verbose=options.verbose,
         starts=draws,
         n_screening=1,
-        reduce=reduce_order,
+        # another basis would mix levels with other states
+        reduce=None if difference else reduce_order,
     )
+
+
+def _linear_model(U, Y, starts, n_states, lag, difference):
+    """`LinearSystem` of the outputs, or of what is added to them in each row."""
+    if difference:
+        n_states -= Y.shape[1]
+        last = np.zeros(len(Y), dtype=bool)
+        last[starts[1:] - 1] = True
+        U, Y = U[~last], np.diff(Y, axis=0)[~last[:-1]]
+        starts = starts - np.arange(len(starts))
+    return realize(U, Y, starts, n_states, min(lag, int(np.diff(starts).min())))
 
 
 def _scaling(U, Y, n_states, n_sessions):

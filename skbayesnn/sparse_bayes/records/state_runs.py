@@ -125,8 +125,13 @@ def without_gaps(U, Y, starts):
     return U, Y, starts
 
 
-def lay_out_for_fit(U, Y, starts, n_states, weights):
-    """`StateRunData` of scaled inputs and outputs, with a row before each session."""
+def lay_out_for_fit(U, Y, starts, n_states, weights, step=1.0, n_levels=0):
+    """`StateRunData` of scaled inputs and outputs, with a row before each session.
+
+    States go a part ``step`` of the way to where the network sends them; to the first
+    ``n_levels`` it says what is added. Indicators are larger by the inverse of the
+    step: their weights say where sessions begin for every step.
+    """
     n_inputs, n_sessions = U.shape[1], len(starts) - 1
     before = starts[:-1]
     U, Y = np.insert(U, before, 0.0, axis=0), np.insert(Y, before, np.nan, axis=0)
@@ -134,9 +139,11 @@ def lay_out_for_fit(U, Y, starts, n_states, weights):
     begin[before + np.arange(n_sessions)] = True
     X = np.zeros((len(U), n_states + n_inputs + n_sessions))
     X[:, n_states : n_states + n_inputs] = U
-    X[begin, n_states + n_inputs :] = np.eye(n_sessions)
+    X[begin, n_states + n_inputs :] = np.eye(n_sessions) / step
     run = make_run(X, begin, np.zeros((len(U), n_states)))
-    return StateRunData(run, Y, weights)
+    held = np.full(n_states, 1.0 - step)
+    held[:n_levels] = 1.0
+    return StateRunData(run._replace(held=held, step=float(step)), Y, weights)
 
 
 def lay_out_for_prediction(U, first, initial, n_features):
@@ -158,4 +165,5 @@ def make_run(X, begin, initial):
     n_states = initial.shape[1]
     state = np.full(X.shape[1], -1, dtype=np.int64)
     state[:n_states] = np.arange(n_states)
-    return StateRun(X, state, begin, initial, (STATE_LIMIT, DIVERGENCE_LIMIT))
+    limits, held = (STATE_LIMIT, DIVERGENCE_LIMIT), np.zeros(n_states)
+    return StateRun(X, state, begin, initial, limits, held, 1.0)

@@ -36,7 +36,8 @@ class System:
         X = np.hstack([np.full((len(U), self.n_states), np.nan), U])
         state = np.full(X.shape[1], -1, dtype=np.int64)
         state[: self.n_states] = np.arange(self.n_states)
-        return StateRun(X, state, begin, initial, LIMITS)
+        held = np.zeros(self.n_states)
+        return StateRun(X, state, begin, initial, LIMITS, held, 1.0)
 
     @property
     def layers(self):

@@ -8,12 +8,14 @@ from skbayesnn.sparse_bayes.network import init_network, prune
 from skbayesnn.sparse_bayes.records.state_runs import lay_out_for_fit
 
 
-def problem(observation_weights=False):
+def problem(observation_weights=False, **options):
     """A network of 2 states and 2 outputs, and two sessions with missing outputs."""
     rng = np.random.default_rng(0)
     U, Y = rng.standard_normal((20, 1)), rng.standard_normal((20, 2))
     Y[3, 0] = Y[15] = np.nan
-    data = lay_out_for_fit(U, Y, np.array([0, 12, 20]), 2, np.array([1.0, 2.0]))
+    data = lay_out_for_fit(
+        U, Y, np.array([0, 12, 20]), 2, np.array([1.0, 2.0]), **options
+    )
     if observation_weights:
         weights = rng.uniform(0.5, 2.0, data.Y.shape)
         data = data.with_observation_weights(weights)
@@ -38,9 +40,10 @@ def test_indicators_are_the_states_at_the_starts_of_sessions():
     np.testing.assert_allclose(np.delete(residuals, [0, 13], axis=0), scaled)
 
 
+@pytest.mark.parametrize("options", [{}, {"step": 0.2}, {"step": 0.5, "n_levels": 1}])
 @pytest.mark.parametrize("observation_weights", [False, True])
-def test_blocks_hold_residuals_and_their_derivatives(observation_weights):
-    data, network, _, _ = problem(observation_weights)
+def test_blocks_hold_residuals_and_their_derivatives(observation_weights, options):
+    data, network, _, _ = problem(observation_weights, **options)
     ((residual, JT),) = data.blocks(network, False)
     assert residual.shape == (data.n_observations,) == (37,)
     np.testing.assert_array_equal(data.counts, [18, 19])
