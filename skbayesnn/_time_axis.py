@@ -296,11 +296,11 @@ def _warn_of_holes(axis, steps, sampling_time):
     if len(rows):
         row = rows[0]
         warn_caller(
-            f"Steps in time are {sampling_time:.6g}, but {len(rows)} of them are not; "
-            f"the first leads to row {row}, from {axis.stamps[row - 1]} to "
-            f"{axis.stamps[row]}. "
-            "Lags count rows: pass sessions='infer' to begin a new record behind "
-            "every hole, or resample the record.",
+            f"Most rows are {sampling_time:.6g} apart in time; {len(rows)} of the steps "
+            f"differ. The first of these leads to row {row}, from "
+            f"{axis.stamps[row - 1]} to {axis.stamps[row]}. Lags count rows: pass "
+            "sessions='infer' to begin a new record after each hole, or resample the "
+            "record.",
             SamplingWarning,
         )
 

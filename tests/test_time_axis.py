@@ -117,7 +117,7 @@ def test_indices_must_not_contradict_each_other(fitted):
 
 def test_holes_are_warned_of_and_make_sessions(fitted):
     X, y = FRAME.iloc[HOLES], LEVEL.iloc[HOLES]
-    hole = "Steps in time are 90, but 2 of them are not; the first leads to row 30"
+    hole = "Most rows are 90 apart in time; 2 of the steps differ. The first of these"
     for call in (model().fit, fitted.predict, fitted.score):
         with pytest.warns(SamplingWarning, match=hole):
             call(X, y)

@@ -2,9 +2,9 @@
 Simulate your own CSV record
 ============================
 
-This example starts from a file with one row per sampling instant. It ends with a
+This example starts from a CSV file with one row per sampling instant. It ends with a
 simulator that has chosen its lags, its prior and its kind of model. For your own file,
-change only the names of the columns.
+change the name of the file and the names of its columns. It needs pandas.
 """
 
 # %%
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from skbayesnn import SparseBayesNARXRegressorCV
 from skbayesnn.displays import SimulationDisplay
@@ -29,18 +30,24 @@ for t in range(2, 900):
 y += 0.01 * rng.standard_normal(900)
 
 file = Path(tempfile.mkdtemp()) / "record.csv"
-table = np.column_stack([0.1 * np.arange(900), u, y])
-np.savetxt(file, table, delimiter=",", header="seconds,valve,level", comments="")
+times = pd.date_range("2026-03-02 08:00", periods=900, freq="100ms", name="time")
+pd.DataFrame({"valve": u, "level": y}, times).to_csv(file)
+print(file.read_text()[:150])
 
 # %%
 # Read it
 # -------
 #
-# Rows must be equally spaced in time and in time order. ``X`` has one column per input;
-# ``y`` is the output. With pandas, use ``record[["valve"]]`` and ``record["level"]``.
-record = np.genfromtxt(file, delimiter=",", names=True)
-X, y = record["valve"][:, None], record["level"]
-train, test = slice(0, 600), slice(600, 900)
+# Rows must be in time order and equally spaced in time. If the file has a column of
+# times, make it the index: order and spacing are then checked. Without times, leave out
+# ``index_col`` and ``parse_dates``. ``X`` has one column per input, such as
+# ``record[["valve", "pump"]]`` for two inputs. ``y`` is the output. The last third of
+# the rows is kept for the test.
+record = pd.read_csv(file, index_col="time", parse_dates=True)
+X, y = record[["valve"]], record["level"]
+n_train = 2 * len(record) // 3
+X_train, y_train = X[:n_train], y[:n_train]
+X_test, y_test = X[n_train:], y[n_train:]
 
 # %%
 # Fit
@@ -54,7 +61,7 @@ train, test = slice(0, 600), slice(600, 900)
 model = SparseBayesNARXRegressorCV(
     lags=(5, 10), reg_lambdas=(6.0,), cv=4, n_estimators=2, random_state=0
 )
-model.fit(X[train], y[train])
+model.fit(X_train, y_train)
 print(model.summary_)
 
 # %%
@@ -64,12 +71,10 @@ print(model.summary_)
 # The simulator starts from the first rows of the test record, as many as its longest
 # lag needs.
 n_init = model.max_lag_
-simulated, std = model.predict(X[test], y_init=y[test][:n_init], return_std=True)
-fit = fit_index(y[test], simulated, n_initialization=n_init)
+simulated, std = model.predict(X_test, y_init=y_test[:n_init], return_std=True)
+fit = fit_index(y_test, simulated, n_initialization=n_init)
 print(f"fit in free run: {fit:.1f} % (100 % is perfect)")
 
-SimulationDisplay.from_estimator(
-    model, X[test], y[test], n_init=n_init, sampling_time=0.1, y_label="level"
-)
+SimulationDisplay.from_estimator(model, X_test, y_test, n_init=n_init)
 plt.suptitle("The level: measured, simulated, and residuals")
 plt.show()
