@@ -45,6 +45,25 @@ def frank_wolfe_start():
     return ["set", "Frank-Wolfe less random start, nats"], rows
 
 
+def rbm_classes():
+    """Errors in percent of logistic regression, by the features that it gets."""
+    titles = {
+        "pixels": "binary pixels",
+        "centred": "1,000 units",
+        "not centred": "1,000 units, `centered=False`",
+    }
+    rows = []
+    for data, name in [("mnist", "MNIST"), ("caltech", "Caltech-101")]:
+        for method, title in titles.items():
+            found = load("rbm_classes")[data][method]
+            errors = (
+                spread([100.0 * row[f"{part}_error"] for row in found], 3)
+                for part in ("training", "validation", "test")
+            )
+            rows.append([name, title, *errors])
+    return ["images", "features", "training", "validation", "test"], rows
+
+
 def growth():
     results = load("rbm")
     columns = {"mnist": "MNIST", "caltech": "Caltech-101"}
