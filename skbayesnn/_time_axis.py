@@ -296,8 +296,8 @@ def _warn_of_holes(axis, steps, sampling_time):
     if len(rows):
         row = rows[0]
         warn_caller(
-            f"Most rows are {sampling_time:.6g} apart in time; {len(rows)} of the steps "
-            f"differ. The first of these leads to row {row}, from "
+            f"Most rows are {sampling_time:.6g} apart in time; {len(rows)} of the "
+            f"steps differ. The first of these leads to row {row}, from "
             f"{axis.stamps[row - 1]} to {axis.stamps[row]}. Lags count rows: pass "
             "sessions='infer' to begin a new record after each hole, or resample the "
             "record.",
