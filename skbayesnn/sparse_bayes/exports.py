@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from .training_record import input_names, output_names
 
 
-class EquationsMixin:
+class ExportMixin:
     """Exports of the equations of a model on lags or with hidden states."""
 
     def to_state_space(self, *, sampling_time=None):
@@ -32,6 +32,48 @@ class EquationsMixin:
         if sampling_time is None:
             sampling_time = getattr(self, "sampling_time_", None)
         return StateSpaceModel(equations, sampling_time)
+
+    def to_c(self, path, *, name=None):
+        """Write the model as one file of C99, without dependencies or allocation.
+
+        Its functions make one step of a free run, take measured outputs, as a stream
+        does, and start from the training means; each in double and in single
+        precision. In double precision they give the outputs of a stream bit for bit if
+        the compiler is asked for what Numba uses: ``-std=c99``, and on x86 ``-mfma``.
+        Those of a model with hidden states are its extended Kalman filter, and differ
+        from a stream by rounding.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write, such as "tanks.c".
+        name : str, default=None
+            Prefix of all names in it; by default that of the file without its ending.
+
+        Returns
+        -------
+        path : pathlib.Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the name is no identifier of C.
+
+        Examples
+        --------
+        The file begins with how it is used::
+
+            tanks_state s;
+            tanks_init(&s);
+            tanks_step(&s, &voltage, &level);
+        """
+        from .deployment import c_filter, c_source
+        from .deployment.c_frame import write
+
+        equations = self._equations()
+        kind = c_filter if equations.filters else c_source
+        return write(kind.source, equations, path, name)
 
     def to_onnx(self, path=None, *, dtype="float32", combine="median"):
         """Convert one step to ONNX: (state, u) -> (state_next, y).
@@ -90,44 +132,3 @@ class EquationsMixin:
             ensemble, filters = with_hidden_outputs(ensemble), ensemble.members
         means = model.u_mean, model.y_mean
         return Equations(ensemble, means, model.bands, *names, filters)
-
-
-class ExportMixin(EquationsMixin):
-    """These and the export of a model on lags as C."""
-
-    def to_c(self, path, *, name=None):
-        """Write the model as one file of C99, without dependencies or allocation.
-
-        Its functions make one step of a free run, take measured outputs, as a stream
-        does, and start from the training means; each in double and in single
-        precision. In double precision they give the outputs of a stream bit for bit if
-        the compiler is asked for what Numba uses: ``-std=c99``, and on x86 ``-mfma``.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file to write, such as "tanks.c".
-        name : str, default=None
-            Prefix of all names in it; by default that of the file without its ending.
-
-        Returns
-        -------
-        path : pathlib.Path
-            The file.
-
-        Raises
-        ------
-        ValueError
-            If the name is no identifier of C.
-
-        Examples
-        --------
-        The file begins with how it is used::
-
-            tanks_state s;
-            tanks_init(&s);
-            tanks_step(&s, &voltage, &level);
-        """
-        from .deployment.c_source import write_c
-
-        return write_c(self._equations(), path, name)

@@ -9,7 +9,7 @@ from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import network_attributes, set_attributes
-from .exports import EquationsMixin
+from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .kernels.activations import ACTIVATION_NAMES
 from .lagged import LaggedPredictorMixin, estimators_of, make_state_model
@@ -27,7 +27,7 @@ from .training_record import check_training_record, no_sample_weight
 @public
 @shared_parameters(TEXTS)
 class SparseBayesStateSpaceRegressor(
-    EquationsMixin,
+    ExportMixin,
     ForecastMixin,
     LaggedPredictorMixin,
     MultiOutputMixin,

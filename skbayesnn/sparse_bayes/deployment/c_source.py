@@ -6,21 +6,25 @@ multiplications and additions, or none does. A network is a function over its ow
 constant tables; the rest is the same text for every model.
 """
 
-import re
-from pathlib import Path
 from string import Template
 
 import numpy as np
 
-from ..kernels.activations import RELU, TANH
-from ..prediction.ensemble import ROUNDING
+from .c_frame import (
+    DOUBLE,
+    FLOAT,
+    LAYER,
+    Precision,
+    common_values,
+    framed,
+    integers,
+)
 
-HEAD = Template("""\
-/* $name: a fitted lagged model, written by skbayesnn. C99, no dependencies.
+ADVICE = """\
+For the same bits as StreamingPredictor, compile with -std=c99 and, on x86
+   with FMA, -mfma. """
 
-   Inputs:  $inputs
-   Outputs: $outputs
-
+USAGE = Template("""\
    ${name}_state s;            ${name}_statef is the same in single precision
    ${name}_init(&s);           inputs and outputs at their training means
    ${name}_step(&s, u, y);     predicts the outputs y of the row whose inputs are u
@@ -28,52 +32,19 @@ HEAD = Template("""\
 
    Without an update the next step works on the predicted outputs (free run). After
    $max_lag updates, nothing is left of the start. Where a value is missing, and from
-   where a run leaves the plausible range on, outputs are NaN.
+   where a run leaves the plausible range on, outputs are NaN.""")
 
-   To declare the functions elsewhere: #define ${macro}_DECLARATIONS, then include this
-   file. For the same bits as StreamingPredictor, compile with -std=c99 and, on x86
-   with FMA, -mfma. Never compile with -ffast-math: NaN must stay NaN. */
-
-#ifndef ${macro}_INCLUDED
-#define ${macro}_INCLUDED
-
-#define ${macro}_N_INPUTS $n_inputs
-#define ${macro}_N_OUTPUTS $n_outputs
-#define ${macro}_N_NETWORKS $n_networks
+DEFINES = Template("""\
 #define ${macro}_N_ROWS $n_rows
-#define ${macro}_WIDTH (${macro}_N_INPUTS + ${macro}_N_OUTPUTS)
+#define ${macro}_WIDTH (${macro}_N_INPUTS + ${macro}_N_OUTPUTS)""")
 
-$declarations
-#endif
-
-#ifndef ${macro}_DECLARATIONS
-
-#include <stdint.h>
-#include <string.h>
-
-#ifdef __FAST_MATH__
-#error "-ffast-math removes NaN, by which missing and diverged values are recognised"
-#endif
-#ifdef __clang__
-#pragma STDC FP_CONTRACT OFF
-#endif
-#if defined(__FMA__) || defined(__FP_FAST_FMA) || defined(__ARM_FEATURE_FMA)
-#include <math.h>
-#define ${macro}_FMA(a, b, c) fma((a), (b), (c))
-#define ${macro}_FMAF(a, b, c) fmaf((a), (b), (c))
-#else
-#define ${macro}_FMA(a, b, c) ((a) * (b) + (c))
-#define ${macro}_FMAF(a, b, c) ((a) * (b) + (c))
-#endif
-
+HELPERS = Template("""
 /* Place of the row so many rows before the newest one, in a ring of rows. */
 static int ${name}_row(int now, int lag)
 {
     const int place = now - lag;
     return place < 0 ? place + ${macro}_N_ROWS : place;
 }
-$implementations
-#endif
 """)
 
 DECLARATIONS = Template("""\
@@ -86,65 +57,6 @@ typedef struct {
 void ${name}_init$f(${name}_state$f *state);
 void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y);
 void ${name}_update$f(${name}_state$f *state, const $real *y);
-""")
-
-# expm1(2 h) = 2^k expm1(r) + 2^k - 1 and tanh = e / (e + 2): see kernels/activations.py
-ACTIVATE = Template("""
-static void ${name}_activate$f($real *h, int n)
-{
-    int s;
-    for (s = 0; s < n; s++) {
-        $real y = $two * h[s], power, k, r, p, e;
-        $integer bits;
-        y = y > $clip ? $clip : y;
-        y = y < -$clip ? -$clip : y;
-        power = ${macro}_FMA$F(y, $log2e, $round);
-        k = power - $round;
-        r = ${macro}_FMA$F(-k, $ln2_high, y);
-        r = ${macro}_FMA$F(-k, $ln2_low, r);
-        p = $first;
-$polynomial
-        e = ${macro}_FMA$F(p * r, r, r);
-        memcpy(&bits, &power, sizeof bits);
-        bits = (bits << $mantissa) + (($integer)$bias << $mantissa);
-        memcpy(&power, &bits, sizeof bits);
-        e = ${macro}_FMA$F(power, e, power - $one);
-        h[s] = e / (e + $two);
-    }
-}
-""")
-
-LOGISTIC = Template("""
-/* The logistic function is a tanh of half the argument. */
-static void ${name}_logistic$f($real *h, int n)
-{
-    int s;
-    for (s = 0; s < n; s++)
-        h[s] *= $half;
-    ${name}_activate$f(h, n);
-    for (s = 0; s < n; s++)
-        h[s] = $half + $half * h[s];
-}
-""")
-
-RELU_TEXT = Template("""
-static void ${name}_relu$f($real *h, int n)
-{
-    int s;
-    for (s = 0; s < n; s++)
-        h[s] = h[s] < $zero ? $zero : h[s];
-}
-""")
-
-LAYER = Template("""
-/* h += W'x, where W holds the weights of each input side by side. */
-static void ${name}_add$f(const $real *w, int n_in, int n_out, const $real *x, $real *h)
-{
-    int i, j;
-    for (i = 0; i < n_in; i++)
-        for (j = 0; j < n_out; j++)
-            h[j] = ${macro}_FMA$F(x[i], w[i * n_out + j], h[j]);
-}
 """)
 
 NETWORK = Template("""
@@ -185,39 +97,6 @@ $layers
 $added        row[${macro}_N_INPUTS + i] = value;
     }
     return 1;
-}
-""")
-
-MEDIAN = Template("""
-/* Weighted median over the networks of one value of the newest row. */
-static $real ${name}_median$f(const ${name}_state$f *state, int place)
-{
-    static const $real weight[] = {$weights};
-    $real total = $zero, low = $zero, high = $zero;
-    int has_low = 0, has_high = 0, k, j;
-    for (k = 0; k < ${macro}_N_NETWORKS; k++) {
-        const $real value = state->history[k][state->now][place];
-        if (value - value == $zero)
-            total += weight[k];
-    }
-    if (total < $half)
-        return ($real)$nan;
-    for (k = 0; k < ${macro}_N_NETWORKS; k++) {
-        const $real value = state->history[k][state->now][place];
-        $real below = $zero;
-        for (j = 0; j < ${macro}_N_NETWORKS; j++)
-            if (state->history[j][state->now][place] <= value)
-                below += weight[j];
-        if (below >= $less * total && (!has_low || value < low)) {
-            low = value;
-            has_low = 1;
-        }
-        if (below > $more * total && (!has_high || value < high)) {
-            high = value;
-            has_high = 1;
-        }
-    }
-    return $half * (low + high);
 }
 """)
 
@@ -268,118 +147,22 @@ void ${name}_update$f(${name}_state$f *state, const $real *y)
 }
 """)
 
-# what differs between the precisions, the polynomial of expm1 from the highest power
-DOUBLE = {
-    "real": "double",
-    "f": "",
-    "F": "",
-    "integer": "uint64_t",
-    "mantissa": 52,
-    "bias": 1023,
-    "clip": 44.0,
-    "log2e": 1.4426950408889634,
-    "round": 6755399441055744.0,
-    "ln2_high": 6.93147180369123816490e-01,
-    "ln2_low": 1.90821492927058770002e-10,
-    "highest": 13,
-}
-FLOAT = {
-    "real": "float",
-    "f": "f",
-    "F": "F",
-    "integer": "uint32_t",
-    "mantissa": 23,
-    "bias": 127,
-    "clip": 20.0,
-    "log2e": 1.4426950408889634,
-    "round": 12582912.0,
-    "ln2_high": 0.693359375,
-    "ln2_low": -2.12194440e-4,
-    "highest": 8,
-}
-WIDTH = 76
-
-
-def write_c(equations, path, name):
-    """Write the model of a `Equations` as C; returns the path."""
-    path = Path(path)
-    name = _identifier(path.stem if name is None else name)
-    path.write_text(source(equations, name), encoding="utf-8", newline="\n")
-    return path
-
 
 def source(equations, name):
     """The text of the file."""
     ensemble = equations.ensemble
-    common = {
-        "name": name,
-        "macro": name.upper(),
-        "inputs": _comment(equations.input_names),
-        "outputs": _comment(equations.output_names),
-        "n_inputs": ensemble.n_inputs,
-        "n_outputs": ensemble.n_outputs,
-        "n_networks": len(ensemble.members),
+    common = common_values(equations, name) | {
         "n_rows": ensemble.max_lag + 1,
         "max_lag": ensemble.max_lag,
     }
-    precisions = [_Precision(settings, common) for settings in (DOUBLE, FLOAT)]
-    texts = [precision.implementation(equations) for precision in precisions]
-    return HEAD.substitute(
-        common,
-        declarations="\n".join(p.fill(DECLARATIONS) for p in precisions),
-        implementations="".join(texts),
-    )
+    precisions = [_OnLags(settings, common) for settings in (DOUBLE, FLOAT)]
+    kind = {"kind": "lagged model", "advice": ADVICE}
+    texts = USAGE, DEFINES, HELPERS
+    return framed(precisions, equations, common | kind, DECLARATIONS, texts)
 
 
-def _identifier(name):
-    """A name of C for what a file or a user calls the model."""
-    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise ValueError(
-            "The functions need a name of letters, digits and underscores that does "
-            f"not start with a digit; got {name!r}. Pass name=, or another file name."
-        )
-    return name
-
-
-def _comment(names):
-    """Names that cannot end a comment."""
-    return ", ".join(map(str, names)).replace("*/", "* /") or "none"
-
-
-class _Precision:
-    """Texts in one precision."""
-
-    def __init__(self, settings, common):
-        self.suffix = settings["f"]
-        self.type = np.float32 if self.suffix else np.float64
-        real = {k: self.number(v) for k, v in settings.items() if type(v) is float}
-        constants = {"zero": 0.0, "half": 0.5, "one": 1.0, "two": 2.0}
-        real |= {key: self.number(value) for key, value in constants.items()}
-        real |= {
-            "less": self.number(0.5 - ROUNDING),
-            "more": self.number(0.5 + ROUNDING),
-        }
-        if self.suffix:
-            # nearer to one half than single precision can tell
-            real |= {"less": self.number(0.499999), "more": self.number(0.500001)}
-        self.values = common | settings | real
-        self.values["nan"] = f"({real['zero']} / {real['zero']})"
-
-    def number(self, value):
-        """A literal that is read as exactly this number."""
-        if np.isinf(value):
-            return self.number(np.copysign(np.finfo(self.type).max, value))
-        text = str(self.type(value)) if self.suffix else repr(float(value))
-        return text + self.suffix
-
-    def numbers(self, values):
-        """A list of literals, at least one: C has no empty arrays."""
-        values = np.ravel(values)
-        literals = [self.number(value) for value in values] or [self.number(0.0)]
-        return _wrapped(literals)
-
-    def fill(self, template, **values):
-        return template.substitute(self.values, **values)
+class _OnLags(Precision):
+    """Those of networks on lags."""
 
     def implementation(self, equations):
         """All functions."""
@@ -387,12 +170,12 @@ class _Precision:
             equations.ensemble.members,
             len(equations.ensemble.members),
         )
-        text = self._activations(members) + self.fill(LAYER)
+        text = self.activations(members) + self.fill(LAYER)
         for k, member in enumerate(members):
             text += self._network(k, member)
         combined = "state->history[0][state->now][{} + i]"
         if n_networks > 1:
-            text += self.fill(MEDIAN, weights=self.numbers(equations.weights))
+            text += self.median(equations, "state->history[{}][state->now][place]")
             combined = f"{{name}}_median{self.suffix}(state, {{}} + i)"
         name, macro = self.values["name"], self.values["macro"]
         calls = [
@@ -405,23 +188,6 @@ class _Precision:
             calls="\n".join(calls),
             combined=combined.format(f"{macro}_N_INPUTS", name=name),
         )
-
-    def _activations(self, members):
-        """The functions that some network needs."""
-        hidden = [m.fitted.network for m in members if not m.fitted.network.linear]
-        codes = {int(network.activation) for network in hidden}
-        text = self.fill(RELU_TEXT) if RELU in codes else ""
-        if codes - {RELU}:
-            factorials = np.cumprod(np.arange(1.0, self.values["highest"] + 1.0))
-            powers = 1.0 / factorials[::-1]
-            macro, F = self.values["macro"], self.values["F"]
-            rows = [
-                f"        p = {macro}_FMA{F}(p, r, {self.number(c)});"
-                for c in powers[1:-1]
-            ]
-            first = self.number(powers[0])
-            text += self.fill(ACTIVATE, first=first, polynomial="\n".join(rows))
-        return text + (self.fill(LOGISTIC) if codes - {RELU, TANH} else "")
 
     def _network(self, k, member):
         fitted, lags = member
@@ -441,9 +207,9 @@ class _Precision:
         return self.fill(
             NETWORK,
             k=k,
-            signal=_integers(lags.signal[used]),
-            lag=_integers(lags.lag[used]),
-            taken=_integers(fed),
+            signal=integers(lags.signal[used]),
+            lag=integers(lags.lag[used]),
+            taken=integers(fed),
             x_offset=self.numbers(scaling.x_offset[used]),
             x_scale=self.numbers(scaling.x_scale[used]),
             theta=self.numbers(network.theta),
@@ -451,43 +217,8 @@ class _Precision:
             y_scale=self.numbers(scaling.y_scale),
             units=units,
             n_regressors=sizes[0],
-            layers=self._layers(network, sizes),
+            layers=self.layers(network, sizes),
             last=last,
             limit=self.number(scaling.limit),
             added=added,
         )
-
-    def _layers(self, network, sizes):
-        """Calls that run through the layers."""
-        name, f = self.values["name"], self.suffix
-        kinds = {TANH: "activate", RELU: "relu"}
-        activate = kinds.get(int(network.activation), "logistic")
-        lines, w, n_layers = [], 0, len(sizes) - 1
-        for layer in range(n_layers):
-            n_in, n_out = sizes[layer : layer + 2]
-            bias, above = w + n_in * n_out, f"a{layer + 1}"
-            lines.append(f"for (i = 0; i < {n_out}; i++)")
-            lines.append(f"    {above}[i] = theta[{bias} + i];")
-            arguments = f"theta + {w}, {n_in}, {n_out}, a{layer}, {above}"
-            lines.append(f"{name}_add{f}({arguments});")
-            if layer < n_layers - 1:
-                lines.append(f"{name}_{activate}{f}({above}, {n_out});")
-            w = bias + n_out
-        if network.skip:
-            arguments = f"theta + {w}, {sizes[0]}, {sizes[-1]}, a0, a{n_layers}"
-            lines.append(f"{name}_add{f}({arguments});")
-        return "\n".join(f"    {line}" for line in lines)
-
-
-def _integers(values):
-    return _wrapped([str(int(value)) for value in values] or ["0"])
-
-
-def _wrapped(literals):
-    """Literals, separated by commas, in lines of a legible length."""
-    lines = [""]
-    for literal in literals:
-        if len(lines[-1]) + len(literal) > WIDTH:
-            lines.append("")
-        lines[-1] += f"{literal}, "
-    return "\n        ".join(line.rstrip() for line in lines).rstrip(",")
