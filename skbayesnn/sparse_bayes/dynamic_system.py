@@ -6,32 +6,22 @@ from sklearn.utils.metaestimators import available_if
 
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
-from .._parallel import Shared
-from .._persistence import open_checkpoint
-from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import copy_input_attributes, set_attributes
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .held_out import Data, Settings, reference_errors
+from .held_out import Data, Settings
 from .lagged import LaggedPredictorMixin
 from .learning.selection import stretches
 from .narx_cv import (
     COLUMNS,
-    SEARCH_TIME,
     SparseBayesNARXRegressorCV,
-    learn_members,
-    make_searched_model,
-    samples_to_score,
     search_attributes,
-    start_seeds,
-    summarize,
+    search_members,
 )
 from .parameters import DYNAMIC_CONSTRAINTS, check_kinds, check_numbers_of_states
 from .regressor_texts import TEXTS
-from .search import Clock, close_to_best
-from .search_runner import Runner, judge
 from .training_record import check_training_record, no_sample_weight
 
 # Units of the networks that "auto" stands for.
@@ -277,20 +267,13 @@ class DynamicSystemRegressor(
         grids = of_lags._check_candidates(given.starts)
         states = check_numbers_of_states(self.n_states)
         make_search = of_lags._search_of_lags(data, *grids, states=states, models=kinds)
-        named = {"X": given.U, "y": given.Y, "sessions": given.starts}
-        seed, clock = draw_seed(self.random_state), Clock(self.max_time)
-        with open_checkpoint(self, named, seed) as checkpoint:
-            options = clock, checkpoint, self.n_jobs, self.verbose
-            runner = Runner(Shared(data), self._settings_of_fits(of_lags), *options)
-            seeds = start_seeds(checkpoint.seed, max(self.cv, 2 * self.n_estimators))
-            samples = samples_to_score(data)
-            options = runner, seeds, samples, self.cv, SEARCH_TIME
-            scores = judge(make_search, *options)
-            kept = close_to_best(scores.table)[: self.n_estimators]
-            members = learn_members(kept, seeds, runner, self.n_estimators)
-        references = reference_errors(data, self.focus)
-        results = summarize(scores.table, kept, references, (*COLUMNS, "n_states"))
-        self._store(members, scores, results, data)
+        settings = self._settings_of_fits(of_lags)
+        found = search_members(
+            self, data, settings, make_search, (*COLUMNS, "n_states")
+        )
+        self._lagged = found.model
+        kinds = sorted({str(c.model) for c in found.members.candidates})
+        set_attributes(self, search_attributes(found, {"kinds_": kinds}))
         if self.verbose:
             print(self.summary_)
         return self
@@ -333,10 +316,3 @@ class DynamicSystemRegressor(
             "n_restarts": STATES_STARTS,
         }
         return Settings(self.focus, of_lags._settings_of_fits().lags, states)
-
-    def _store(self, members, scores, results, data):
-        """Keep the ensemble, and set all public attributes."""
-        self._lagged = make_searched_model(members, scores, data)
-        kinds = {"kinds_": sorted({str(c.model) for c in members.candidates})}
-        models = members.models
-        set_attributes(self, search_attributes(self._lagged, models, results, kinds))

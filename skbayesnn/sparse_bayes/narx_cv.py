@@ -19,7 +19,7 @@ from .calibration import band_factor, by_stretch
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .held_out import Data, Settings, Task, reference_errors, settled
-from .lagged import LaggedPredictorMixin
+from .lagged import LaggedModel, LaggedPredictorMixin
 from .learning.selection import stretches
 from .parameters import (
     SEARCH_CONSTRAINTS,
@@ -54,6 +54,8 @@ NETWORK_ROWS = 2000
 LINEAR_ROWS = 10_000
 MEMBER_ROWS = 20_000
 STATES_ROWS = 5000
+# Columns of ``cv_results_`` that describe a candidate.
+COLUMNS = ("model", "fitted_to", "lag", "reg_lambda", "include_current_input")
 # Fraction of ``max_time`` for the search; the rest is for the ensemble.
 SEARCH_TIME = 0.6
 
@@ -315,21 +317,9 @@ class SparseBayesNARXRegressorCV(
         check_horizons(self.horizon_schedule)
         lags, strengths, longest = self._check_candidates(given.starts)
         data = Data(given, stretches(given.starts, self.cv))
-        named = {"X": given.U, "y": given.Y, "sessions": given.starts}
-        settings = self._settings_of_fits()
-        seed, clock = draw_seed(self.random_state), Clock(self.max_time)
-        with open_checkpoint(self, named, seed) as checkpoint:
-            options = clock, checkpoint, self.n_jobs, self.verbose
-            runner = Runner(Shared(data), settings, *options)
-            seeds = start_seeds(checkpoint.seed, max(self.cv, 2 * self.n_estimators))
-            make_search = self._search_of_lags(data, lags, strengths, longest)
-            samples = samples_to_score(data)
-            options = runner, seeds, samples, self.cv, SEARCH_TIME
-            scores = judge(make_search, *options)
-            kept = close_to_best(scores.table)[: self.n_estimators]
-            members = learn_members(kept, seeds, runner, self.n_estimators)
-        results = summarize(scores.table, kept, reference_errors(data, self.focus))
-        self._store(members, scores, results, data)
+        make_search = self._search_of_lags(data, lags, strengths, longest)
+        found = search_members(self, data, self._settings_of_fits(), make_search)
+        self._store(found)
         if self.verbose:
             print(self.summary_)
         return self
@@ -386,10 +376,10 @@ class SparseBayesNARXRegressorCV(
         grids = kinds, lags, strengths, current, limits
         return lambda table, evaluate: Search(table, evaluate, *grids, **options)
 
-    def _store(self, members, scores, results, data):
+    def _store(self, found):
         """Keep the ensemble, and set all public attributes."""
-        self._lagged = make_searched_model(members, scores, data)
-        ensemble, members = self._lagged.ensemble, members.models
+        self._lagged = found.model
+        ensemble, members = found.model.ensemble, found.members.models
         union = union_of_lags([network.lags for network in ensemble.members])
         names = lagged_names(
             union, input_names(self), output_names(self, ensemble.n_outputs)
@@ -401,7 +391,7 @@ class SparseBayesNARXRegressorCV(
             "lag_relevance_": dict(zip(names, relevance, strict=True)),
             "reg_lambda_": members[0].reg_lambda,
         }
-        set_attributes(self, search_attributes(self._lagged, members, results, of_lags))
+        set_attributes(self, search_attributes(found, of_lags))
 
 
 def samples_to_score(data):
@@ -487,19 +477,63 @@ def make_searched_model(members, scores, data):
     return best._replace(ensemble=ensemble, bands=bands, end=end)
 
 
-def search_attributes(model, members, results, others):
-    """Public attributes of a search, from its `LaggedModel` and its members."""
-    ensemble = model.ensemble
+class Found(NamedTuple):
+    """What a search has found.
+
+    model : LaggedModel
+        The ensemble.
+    members : Members
+    results : dict
+        ``cv_results_``.
+    """
+
+    model: LaggedModel
+    members: Members
+    results: dict
+
+
+def search_members(estimator, data, settings, make_search, columns=COLUMNS):
+    """The search and its ensemble, `Found`, with the parameters of an estimator.
+
+    Parameters
+    ----------
+    estimator : SparseBayesNARXRegressorCV or DynamicSystemRegressor
+    data : Data
+    settings : Settings
+    make_search : callable
+        See `search_runner.judge`.
+    columns : tuple of str
+        Of ``cv_results_``.
+    """
+    given, n_estimators = data.given, estimator.n_estimators
+    named = {"X": given.U, "y": given.Y, "sessions": given.starts}
+    seed, clock = draw_seed(estimator.random_state), Clock(estimator.max_time)
+    with open_checkpoint(estimator, named, seed) as checkpoint:
+        options = clock, checkpoint, estimator.n_jobs, estimator.verbose
+        runner = Runner(Shared(data), settings, *options)
+        seeds = start_seeds(checkpoint.seed, max(estimator.cv, 2 * n_estimators))
+        options = runner, seeds, samples_to_score(data), estimator.cv, SEARCH_TIME
+        scores = judge(make_search, *options)
+        kept = close_to_best(scores.table)[:n_estimators]
+        members = learn_members(kept, seeds, runner, n_estimators)
+    references = reference_errors(data, settings.focus)
+    results = summarize(scores.table, kept, references, columns)
+    return Found(make_searched_model(members, scores, data), members, results)
+
+
+def search_attributes(found, others):
+    """Public attributes of a search, with those of one estimator alone."""
+    ensemble = found.model.ensemble
     return {
-        "cv_results_": results,
-        "summary_": summary(results),
-        "estimators_": members,
+        "cv_results_": found.results,
+        "summary_": summary(found.results),
+        "estimators_": found.members.models,
         "estimator_weights_": ensemble.weights,
         **others,
-        "band_factor_": model.bands.factor,
+        "band_factor_": found.model.bands.factor,
         "max_lag_": ensemble.max_lag,
         "n_outputs_": ensemble.n_outputs,
-        "n_iter_": members[0].n_iter_,
+        "n_iter_": found.members.models[0].n_iter_,
     }
 
 
@@ -508,10 +542,6 @@ def start_seeds(seed, n_seeds):
     return [
         int(s) for s in np.random.SeedSequence(seed).generate_state(n_seeds) % 2**31
     ]
-
-
-# Columns of ``cv_results_`` that describe a candidate.
-COLUMNS = ("model", "fitted_to", "lag", "reg_lambda", "include_current_input")
 
 
 def summarize(table, kept, references, names=COLUMNS):

@@ -18,7 +18,7 @@ from skbayesnn import (
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes import dynamic_system, search_runner
+from skbayesnn.sparse_bayes import dynamic_system, narx_cv, search_runner
 from skbayesnn.sparse_bayes.search import Candidate, Limits, Search, Table
 
 CV = 3
@@ -86,7 +86,7 @@ def test_the_kind_that_the_system_asks_for(system, options, kind):
 
 
 def choose(monkeypatch, *candidates):
-    monkeypatch.setattr(dynamic_system, "close_to_best", lambda table: [*candidates])
+    monkeypatch.setattr(narx_cv, "close_to_best", lambda table: [*candidates])
 
 
 @pytest.fixture(scope="module")
