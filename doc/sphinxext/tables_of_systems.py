@@ -403,3 +403,50 @@ def exports():
         step = f"{number(found['stream.step']['ns']['min'] / 1000, 2)} µs"
         rows.append([title, *(cell(found[form]) for form in forms), step])
     return ["model", *forms, "`stream.step` from Python"], rows
+
+
+def hidden_states_drives():
+    """Ten simulated drives: free runs and one step, with the rows in their bands."""
+    titles = {
+        "states": "`SparseBayesStateSpaceRegressor`",
+        "lags": "`SparseBayesNARXRegressorCV`",
+        "automatic": "`DynamicSystemRegressor`",
+    }
+    heading = ["", "free run", "in the 95 % band (%)"]
+    heading += ["one step ahead", "in the 95 % band (%)"]
+    rows = []
+    for name, title in titles.items():
+        found = load("hidden_states").get(name)
+        if found:
+            rows.append([title, *both_kinds(found)])
+    return heading, rows
+
+
+def hidden_states_measured():
+    """Hidden states beside the lags of the measured systems."""
+    heading = ["record", "hidden states, free run", "in the 95 % band (%)"]
+    heading += ["one step ahead", "in the 95 % band (%)", "lags, free run"]
+    rows = []
+    for record, title, test, start, scale in MEASURED:
+        runs = [
+            run[test] for run in load("hidden_states").get(record, ()) if test in run
+        ]
+        if not runs or start == 5:
+            continue
+        lags = load("measured_systems")[record]["chosen"]
+        lags = spread(values(lags, f"{test}, free run from {start}"), scale=scale)
+        rows.append([title.removesuffix(", from 50 outputs"), *both_kinds(runs), lags])
+    return heading, rows
+
+
+def both_kinds(found):
+    """Errors and coverages in free run and, where it was measured, of one step."""
+    cells = []
+    for kind in ("", "one_step_"):
+        if f"{kind}error" not in found[0]:
+            cells += ["", ""]
+            continue
+        coverage = values(found, f"{kind}coverage")
+        cells.append(spread(values(found, f"{kind}error")))
+        cells.append(spread(coverage, scale=100, show="{:.0f}".format))
+    return cells
