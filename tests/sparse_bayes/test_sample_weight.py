@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from skbayesnn import (
+    DynamicSystemRegressor,
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
     SparseBayesNARXRegressorCV,
@@ -113,6 +114,7 @@ def test_weights_that_sum_to_one_are_refused():
 @pytest.mark.parametrize(
     "model",
     [
+        DynamicSystemRegressor(),
         SparseBayesNARXRegressor(1, 1),
         SparseBayesNARXRegressorCV(),
         SparseBayesStateSpaceRegressor(),
