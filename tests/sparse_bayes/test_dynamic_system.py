@@ -21,7 +21,7 @@ from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes import dynamic_system, narx_cv, search_runner
 from skbayesnn.sparse_bayes.search import Candidate, Limits, Search, Table
 
-CV = 3
+CV = 2
 FAST = dict(
     lags=(2,),
     n_states=(2,),
@@ -29,7 +29,7 @@ FAST = dict(
     hidden_layer_sizes=2,
     cv=CV,
     n_estimators=2,
-    max_cycles=4,
+    max_cycles=3,
     random_state=0,
 )
 LAGS = Candidate("network", "simulation", 2, 3.0, True)
@@ -60,7 +60,7 @@ def linear(n_rows=150):
 
 def magnitude():
     """A speed that is measured without its sign."""
-    return make_coupled_drives(200, return_X_y=True, random_state=0)
+    return make_coupled_drives(150, return_X_y=True, random_state=0)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def magnitude():
     ids=["hidden states", "lags", "linear"],
 )
 def test_the_kind_that_the_system_asks_for(system, options, kind):
-    options = dict(cv=4, max_cycles=15, n_estimators=1) | options
+    options = dict(cv=3, max_cycles=10, n_estimators=1) | options
     model = quietly(estimator(**options), *system())
     assert model.kinds_ == [kind]
     results = model.cv_results_
@@ -224,7 +224,7 @@ def test_every_kind_is_scored_on_the_same_stretches():
             hidden_layer_sizes=2,
             reg_lambda=3.0,
             n_restarts=dynamic_system.STATES_STARTS,
-            max_cycles=4,
+            max_cycles=3,
             random_state=seeds[held_out],
         )
         quietly(plain, u, np.where(fold == held_out, np.nan, y), sessions=number)
