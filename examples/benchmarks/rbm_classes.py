@@ -46,7 +46,7 @@ SETTINGS = {
     },
 }
 # LogisticRegression's C
-STRENGTHS = {"mnist": (0.03, 0.1, 0.3), "caltech": (0.01, 0.03, 0.1)}
+STRENGTHS = {"mnist": (0.01, 0.03, 0.1, 0.3), "caltech": (0.01, 0.03, 0.1)}
 
 
 def load(name):
