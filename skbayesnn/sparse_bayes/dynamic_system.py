@@ -39,11 +39,15 @@ OF_LAGS = (
 )
 
 
-def _all_members_have_lags(self):
+def _has_exports(self):
     """Whether a model can be exported; true before a fit."""
-    if "states" in getattr(self, "kinds_", ()):
+    members = getattr(self, "estimators_", ())
+    numbers = {getattr(member, "n_states", 0) for member in members}
+    if len(numbers) > 1:
         raise AttributeError(
-            "Networks of hidden states were chosen, which have no exports. Fit with "
+            "Networks were chosen whose hidden states differ in number, or that have "
+            "none, which cannot be exported together. Export one of estimators_, or "
+            "fit with kinds='states' and one number in n_states, or with "
             "kinds=('linear', 'network')."
         )
     return True
@@ -189,9 +193,9 @@ class DynamicSystemRegressor(
 
     _parameter_constraints: dict = DYNAMIC_CONSTRAINTS
 
-    to_state_space = available_if(_all_members_have_lags)(ExportMixin.to_state_space)
-    to_c = available_if(_all_members_have_lags)(ExportMixin.to_c)
-    to_onnx = available_if(_all_members_have_lags)(ExportMixin.to_onnx)
+    to_state_space = available_if(_has_exports)(ExportMixin.to_state_space)
+    to_c = available_if(_has_exports)(ExportMixin.to_c)
+    to_onnx = available_if(_has_exports)(ExportMixin.to_onnx)
 
     def __init__(
         self,

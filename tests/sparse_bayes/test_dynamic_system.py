@@ -176,6 +176,30 @@ def test_other_calls_of_a_mixture(mixed, data):
         assert "kinds=('linear', 'network')" in str(refused.value.__cause__)
 
 
+def test_networks_of_hidden_states_alone(data, monkeypatch):
+    """With two numbers of states, and with one, which can be exported."""
+    u, y = data
+    choose(monkeypatch, STATES, STATES._replace(n_states=3))
+    model = quietly(estimator(n_states=(2, 3), n_estimators=2), u, y)
+    assert model.kinds_ == ["states"]
+    assert [member.n_states for member in model.estimators_] == [2, 3]
+    # four rows for each state tell the states of a stream
+    start, whole = dict(y_init=y[:12]), model.predict(u, y_init=y[:12])
+    stream = model.stream(u[:12], y[:12])
+    assert_allclose([stream.step(row) for row in u[12:20]], whole[12:20])
+    first, state = model.predict(u[:50], return_state=True, **start)
+    assert_allclose([*first, *model.predict(u[50:], state=state)], whole)
+    assert model.sample_y(u, n_samples=3, random_state=0, **start).shape == (150, 3)
+    assert not hasattr(model, "to_state_space")
+
+    choose(monkeypatch, STATES)
+    model = quietly(estimator(n_estimators=2), u, y)
+    space = model.to_state_space()
+    x = space.initial_state(u[:12], y[:12])
+    expected = model.predict(u[12:13], y_init=y[:12], X_init=u[:12])
+    assert_allclose(space.step(x, u[12])[1], expected)
+
+
 def test_models_of_lags_are_those_of_the_search_for_lags(data):
     """Hidden states change nothing where they are not chosen."""
     u, y = data

@@ -81,9 +81,9 @@ class Ensemble(NamedTuple):
 
     @property
     def is_mixed(self):
-        """Whether some members have hidden states, and some have not."""
-        kinds = {isinstance(one, StateSpaceNetwork) for one in self.members}
-        return len(kinds) == 2
+        """Whether the numbers of hidden states differ, of which lags have none."""
+        numbers = {getattr(member, "n_states", 0) for member in self.members}
+        return len(numbers) > 1
 
     def singles(self):
         """Each member as an ensemble of one."""
