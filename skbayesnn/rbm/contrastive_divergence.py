@@ -13,7 +13,7 @@ from .inference import NOT_NEGATIVE, POSITIVE, RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive
 from .rbm_texts import TEXTS
 from .training import automatic, epochs, lone_states
-from .training.job import Callbacks, Start, open_job, open_partial_job
+from .training.job import ModelCallbacks, Start, open_job, open_partial_job
 from .training.outcome import Seen, Training, model_attributes, store
 from .training.start import start_model, start_training
 
@@ -319,7 +319,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
             job, lone = lone_states.set_aside(job, self.verbose)
         seen = Seen.by_fit(job, automatic_end and self.refit)
         attributes = partial(model_attributes, seen, job.dtype, job.seed)
-        job = job._replace(callbacks=Callbacks(self, X, y, attributes))
+        job = job._replace(callbacks=ModelCallbacks(self, X, y, attributes))
         start = partial(self._start, resumes=resumes, aside=automatic_end)
         train = train_rounds if automatic_end else train_epochs
         found, rbm = train(self, job, start)

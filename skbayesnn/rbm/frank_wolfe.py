@@ -25,7 +25,7 @@ from .learning import contrastive, growth
 from .rbm_texts import TEXTS
 from .training import automatic, growing, lone_states, sizes
 from .training.job import (
-    Callbacks,
+    ModelCallbacks,
     Start,
     computing,
     open_job,
@@ -397,7 +397,7 @@ class FrankWolfeRBM(BaseRBM):
             job, lone = lone_states.set_aside(job, self.verbose)
         seen = Seen.by_fit(job, automatic_size and self._trainer().refit)
         attributes = partial(self._fitted_attributes, seen, job.dtype, job.seed)
-        job = job._replace(callbacks=Callbacks(self, X, y, attributes))
+        job = job._replace(callbacks=ModelCallbacks(self, X, y, attributes))
         if automatic_size:
             self._choose(job, lone, attributes, resumes)
         else:
@@ -623,7 +623,7 @@ def _train_tuner(tuner, X, y, job, make_start):
     automatic_end = tuner.max_iter == "auto"
     seen = Seen.by_fit(job, automatic_end and tuner.refit)
     attributes = partial(model_attributes, seen, job.dtype, job.seed)
-    job = job._replace(callbacks=Callbacks(tuner, X, y, attributes))
+    job = job._replace(callbacks=ModelCallbacks(tuner, X, y, attributes))
     train = train_rounds if automatic_end else train_epochs
     found, rbm = train(tuner, job, make_start, stage="fine_tune")
     if found.training.interrupted:

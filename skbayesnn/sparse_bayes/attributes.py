@@ -17,6 +17,15 @@ def set_attributes(estimator, attributes):
         setattr(estimator, name, value)
 
 
+def fitted_attributes(estimator):
+    """What a copy needs to be fitted as well: what was learned and is public of it."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name == "_lagged" or (name.endswith("_") and not name.startswith("_"))
+    }
+
+
 def copy_input_attributes(source, target):
     """Give an estimator the attributes of the inputs that another one was fitted to."""
     for name in OF_INPUTS:

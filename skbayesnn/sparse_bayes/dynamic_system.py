@@ -4,11 +4,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
+from .._callbacks import Callbacks
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
 from .._saved_state import public
-from .._sklearn import fit_context, on_one_blas_thread
-from .attributes import copy_input_attributes, set_attributes
+from .._sklearn import CallbackSupportMixin, fit_context, on_one_blas_thread
+from .attributes import copy_input_attributes, fitted_attributes, set_attributes
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .held_out import Data, Settings
@@ -56,6 +57,7 @@ def _has_exports(self):
 @public
 @shared_parameters(TEXTS)
 class DynamicSystemRegressor(
+    CallbackSupportMixin,
     ExportMixin,
     ForecastMixin,
     LaggedPredictorMixin,
@@ -169,6 +171,10 @@ class DynamicSystemRegressor(
     A state-space network of four states is tried first, on three stretches. Others
     follow where its error is less than 1.75 times that of the best model of lags.
 
+    With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
+    round of the search is, and the time that it still takes (it needs rich). A callback
+    that asks to stop ends the search as ``max_time`` does.
+
     Examples
     --------
     >>> from skbayesnn import DynamicSystemRegressor
@@ -272,12 +278,14 @@ class DynamicSystemRegressor(
         states = check_numbers_of_states(self.n_states)
         make_search = of_lags._search_of_lags(data, *grids, states=states, models=kinds)
         settings = self._settings_of_fits(of_lags)
-        found = search_members(
-            self, data, settings, make_search, (*COLUMNS, "n_states")
-        )
+        callbacks = Callbacks(self, X, y)
+        task = callbacks.begin_fit(None)
+        options = settings, make_search, callbacks, task, (*COLUMNS, "n_states")
+        found = search_members(self, data, *options)
         self._lagged = found.model
         kinds = sorted({str(c.model) for c in found.members.candidates})
         set_attributes(self, search_attributes(found, {"kinds_": kinds}))
+        callbacks.end(task, lambda: fitted_attributes(self))
         if self.verbose:
             print(self.summary_)
         return self

@@ -6,15 +6,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from .._callbacks import Callbacks
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
 from .._parallel import Shared, at_hand
 from .._persistence import open_checkpoint
 from .._random import draw_seed
 from .._saved_state import public
-from .._sklearn import fit_context, on_one_blas_thread
+from .._sklearn import CallbackSupportMixin, fit_context, on_one_blas_thread
 from .._warnings import warn_caller
-from .attributes import set_attributes
+from .attributes import fitted_attributes, set_attributes
 from .calibration import band_factor, by_stretch
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
@@ -63,6 +64,7 @@ SEARCH_TIME = 0.6
 @public
 @shared_parameters(TEXTS)
 class SparseBayesNARXRegressorCV(
+    CallbackSupportMixin,
     ExportMixin,
     ForecastMixin,
     LaggedPredictorMixin,
@@ -203,6 +205,10 @@ class SparseBayesNARXRegressorCV(
     that score them pass through the whole record. The ensemble is fitted to the whole
     record up to 20,000 rows, and to so many of a longer one.
 
+    With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
+    round of the search is, and the time that it still takes (it needs rich). A callback
+    that asks to stop ends the search as ``max_time`` does.
+
     References
     ----------
     .. [1] H. Zhou, C. Ibrahim, W. Pan, "A Sparse Bayesian Deep Learning Approach for
@@ -318,8 +324,12 @@ class SparseBayesNARXRegressorCV(
         lags, strengths, longest = self._check_candidates(given.starts)
         data = Data(given, stretches(given.starts, self.cv))
         make_search = self._search_of_lags(data, lags, strengths, longest)
-        found = search_members(self, data, self._settings_of_fits(), make_search)
+        callbacks = Callbacks(self, X, y)
+        task = callbacks.begin_fit(None)
+        options = self._settings_of_fits(), make_search, callbacks, task
+        found = search_members(self, data, *options)
         self._store(found)
+        callbacks.end(task, lambda: fitted_attributes(self))
         if self.verbose:
             print(self.summary_)
         return self
@@ -492,7 +502,9 @@ class Found(NamedTuple):
     results: dict
 
 
-def search_members(estimator, data, settings, make_search, columns=COLUMNS):
+def search_members(
+    estimator, data, settings, make_search, callbacks, fit_task, columns=COLUMNS
+):
     """The search and its ensemble, `Found`, with the parameters of an estimator.
 
     Parameters
@@ -502,6 +514,7 @@ def search_members(estimator, data, settings, make_search, columns=COLUMNS):
     settings : Settings
     make_search : callable
         See `search_runner.judge`.
+    callbacks, fit_task : Callbacks, and their context of the fit
     columns : tuple of str
         Of ``cv_results_``.
     """
@@ -510,7 +523,7 @@ def search_members(estimator, data, settings, make_search, columns=COLUMNS):
     seed, clock = draw_seed(estimator.random_state), Clock(estimator.max_time)
     with open_checkpoint(estimator, named, seed) as checkpoint:
         options = clock, checkpoint, estimator.n_jobs, estimator.verbose
-        runner = Runner(Shared(data), settings, *options)
+        runner = Runner(Shared(data), settings, *options, callbacks, fit_task)
         seeds = start_seeds(checkpoint.seed, max(estimator.cv, 2 * n_estimators))
         options = runner, seeds, samples_to_score(data), estimator.cv, SEARCH_TIME
         scores = judge(make_search, *options)

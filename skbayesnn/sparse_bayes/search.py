@@ -454,5 +454,9 @@ class Clock:
     def passed(self):
         return time.monotonic() - self.begin
 
+    def stop(self):
+        """Let the time be over now."""
+        self.max_time = 0.0
+
     def over(self, fraction=1.0):
         return self.passed > fraction * self.max_time

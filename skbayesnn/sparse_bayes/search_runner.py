@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from joblib import delayed
 
+from .._callbacks import Callbacks
 from .._parallel import Shared, at_hand, in_order, with_shared
 from .._persistence import Checkpoint, Progress
 from .held_out import Settings, Task, fit_or_score, restored, to_store
@@ -17,6 +18,8 @@ class Runner(NamedTuple):
         The whole record, through which free runs are scored.
     settings : Settings
     verbose : whether to print a line per fit
+    callbacks : what the callbacks of the search are told
+    fit_task : their context of the whole search
     """
 
     data: Shared
@@ -25,28 +28,37 @@ class Runner(NamedTuple):
     checkpoint: Checkpoint
     n_jobs: int | None
     verbose: bool
+    callbacks: Callbacks
+    fit_task: object
 
     def run(self, tasks, samples, fraction=1.0):
         """Fitted models, or a `Score` for tasks with a fold, in their order.
 
-        Behind this fraction of the time no further fit begins but the first.
+        Behind this fraction of the time no further fit begins but the first. A callback
+        that asks to stop ends the time.
 
         Parameters
         ----------
         tasks : list of held_out.Task
+            Of one round: all with a fold, or all without.
         samples : dict of str to Shared of Data
             What linear models and networks are fitted to.
         """
+        if not tasks:
+            return []
         found = {task: self.checkpoint.load(task.name) for task in tasks}
         missing = [task for task in tasks if found[task] is None]
         fits = in_order(self._jobs(missing, samples, fraction), self.n_jobs)
         results, n_fitted, begin = [], 0, self.clock.passed
+        a_round = self._begin_round(tasks)
         for task in tasks:
+            part = self.callbacks.begin(a_round.subcontext("fit"))
             sample = samples[task.candidate.model]
             if found[task] is None:
                 # the time may be over
                 result = next(fits, None)
                 if result is None:
+                    self.callbacks.end(part)
                     break
                 n_fitted += 1
                 self._keep(task, result)
@@ -54,12 +66,23 @@ class Runner(NamedTuple):
                 stored = found[task].state
                 result = restored(stored, task, self.settings, sample.value)
             results.append(result)
+            if self.callbacks.end(part):
+                self.clock.stop()
             if self.verbose:
                 a_fit = (self.clock.passed - begin) / max(n_fitted, 1)
                 _report(task, result, len(missing) - n_fitted, a_fit)
         # joblib warns about a generator that is not exhausted
         next(fits, None)
+        if self.callbacks.end(a_round):
+            self.clock.stop()
         return results
+
+    def _begin_round(self, tasks):
+        """The context of fits that are scored, or of those of the ensemble."""
+        of_ensemble = any(task.fold is None for task in tasks)
+        name = "ensemble" if of_ensemble else "round"
+        context = self.fit_task.subcontext(name, max_subtasks=len(tasks))
+        return self.callbacks.begin(context)
 
     def _jobs(self, tasks, samples, fraction):
         for number, task in enumerate(tasks):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._callbacks import Callbacks
 from ..._parallel import n_threads
 from ..._persistence import Checkpoint, Progress, open_checkpoint
 from ..._random import Stream, draw_seed, generator
@@ -15,26 +16,15 @@ from ..learning import contrastive
 from .rows import Rows, check_rows, check_weights, counted_rows, result_dtype
 
 
-class Callbacks:
-    """What the callbacks of an estimator are told.
+class ModelCallbacks(Callbacks):
+    """Callbacks that may ask for the model so far.
 
-    ``X`` and ``y`` are passed on as ``fit`` got them. ``attributes(rbm)`` gives the
-    fitted attributes of the model so far; it is called only if a callback asks for it.
+    ``attributes(rbm)`` gives its fitted attributes.
     """
 
     def __init__(self, estimator, X, y, attributes):
-        self._of_fit = {"estimator": estimator, "X": X, "y": y}
-        self._estimator = estimator
+        super().__init__(estimator, X, y)
         self._attributes = attributes
-
-    def begin_fit(self, n_subtasks):
-        """Begin the task of the whole fit, which has so many parts."""
-        context = self._estimator._init_callback_context(max_subtasks=n_subtasks)
-        return self.begin(context)
-
-    def begin(self, context):
-        """Tell that a part of the fit begins."""
-        return context.call_on_fit_task_begin(**self._of_fit)
 
     def end(self, context, rbm):
         """Tell that a part ends, with the model; whether a callback asks to stop."""
@@ -42,9 +32,7 @@ class Callbacks:
         def reconstruct():
             return {**self._attributes(rbm), "_training": None}
 
-        return context.call_on_fit_task_end(
-            **self._of_fit, reconstruction_attributes=reconstruct
-        )
+        return super().end(context, reconstruct)
 
 
 class Job(NamedTuple):
@@ -56,7 +44,7 @@ class Job(NamedTuple):
     """of the fitted arrays"""
     seed: int
     checkpoint: Checkpoint
-    callbacks: Callbacks | None = None
+    callbacks: ModelCallbacks | None = None
     whole: Rows | None = None
     """training and held-out rows together; None if none were held out"""
 
