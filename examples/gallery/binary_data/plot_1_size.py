@@ -8,8 +8,8 @@ compares their likelihoods on held-out rows. The best of them is trained further
 
 # %%
 # The data are scikit-learn's digits, with black or white pixels. ``max_updates`` keeps
-# this example short. Leave out ``fine_tune`` for a full training, which takes about a
-# minute.
+# this example short. Leave out ``fine_tune`` for a full training, which takes a few
+# minutes.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
