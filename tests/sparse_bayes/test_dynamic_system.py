@@ -353,6 +353,7 @@ def test_a_failed_refit_keeps_the_model(mixed, data):
         (dict(n_states=(10**6,)), "n_states must be .* 1 to 1000"),
         (dict(kinds="states", focus="prediction"), "not for focus='prediction'"),
         (dict(max_time=0), "max_time"),
+        (dict(cv=10**30), "cv=10+ stretches"),
         (dict(hidden_layer_sizes=(0,)), "hidden_layer_sizes"),
     ],
     ids=str,
