@@ -226,6 +226,7 @@ def test_linear_models_alone_and_networks_alone(data):
     assert model.kinds_ == ["linear"]
     model = quietly(estimator(kinds=("states",), n_estimators=1), *data)
     assert set(model.cv_results_["model"][2:]) == {"states"}
+    assert model.to_state_space() is not None
     model = quietly(estimator(kinds=("network",), n_estimators=1), *data)
     assert set(model.cv_results_["model"][2:]) == {"network"}
 
