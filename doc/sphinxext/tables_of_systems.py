@@ -69,6 +69,31 @@ def chosen_cells(chosen, test, start, scale):
     ]
 
 
+def measured_kinds():
+    """Held-out errors of the best candidate of each kind, and what was chosen."""
+    kinds = {"linear": "linear", "network": "lags", "states": "hidden states"}
+    heading = ["record", *kinds.values(), "networks of hidden states, of all"]
+    rows, done = [], set()
+    for record, title, *_ in MEASURED:
+        found = load("measured_systems")[record].get("automatic")
+        if not found or record in done:
+            continue
+        done.add(record)
+        cells = []
+        for kind in kinds:
+            errors = [run["held out"].get(kind) for run in found]
+            complete = None not in errors
+            cells.append(spread(errors) if complete else "not close")
+        chosen = [
+            f"{sum('states' in str(one[0]) for one in run['chosen'])} of "
+            f"{len(run['chosen'])}"
+            for run in found
+        ]
+        title = title.partition(":")[0].replace(", from 50 outputs", "")
+        rows.append([title, *cells, ", ".join(chosen)])
+    return heading, rows
+
+
 def measured_one_step():
     results = load("measured_systems")
     peers = ["ARX", "MLP", "fastcan", "SysIdentPy"]

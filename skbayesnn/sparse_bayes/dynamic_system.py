@@ -21,8 +21,14 @@ from .narx_cv import (
     search_attributes,
     search_members,
 )
-from .parameters import DYNAMIC_CONSTRAINTS, check_kinds, check_numbers_of_states
+from .parameters import (
+    DYNAMIC_CONSTRAINTS,
+    check_hidden_layer_sizes,
+    check_kinds,
+    check_numbers_of_states,
+)
 from .regressor_texts import TEXTS
+from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import check_training_record, no_sample_weight
 
 # Units of the networks that "auto" stands for.
@@ -271,11 +277,11 @@ class DynamicSystemRegressor(
             For a checkpoint that cannot be written, or that another fit uses.
         """
         given = check_training_record(self, X, y, sessions)
-        data = Data(given, stretches(given.starts, self.cv))
         kinds = self._kinds_for(given)
         of_lags = self._search_of_lags()
         grids = of_lags._check_candidates(given.starts)
         states = check_numbers_of_states(self.n_states)
+        data = Data(given, stretches(given.starts, self.cv))
         make_search = of_lags._search_of_lags(data, *grids, states=states, models=kinds)
         settings = self._settings_of_fits(of_lags)
         callbacks = Callbacks(self, X, y)
@@ -283,8 +289,8 @@ class DynamicSystemRegressor(
         options = settings, make_search, callbacks, task, (*COLUMNS, "n_states")
         found = search_members(self, data, *options)
         self._lagged = found.model
-        kinds = sorted({str(c.model) for c in found.members.candidates})
-        set_attributes(self, search_attributes(found, {"kinds_": kinds}))
+        kinds = {kind_of(model) for model in found.members.models}
+        set_attributes(self, search_attributes(found, {"kinds_": sorted(kinds)}))
         callbacks.end(task, lambda: fitted_attributes(self))
         if self.verbose:
             print(self.summary_)
@@ -328,3 +334,11 @@ class DynamicSystemRegressor(
             "n_restarts": STATES_STARTS,
         }
         return Settings(self.focus, of_lags._settings_of_fits().lags, states)
+
+
+def kind_of(model):
+    """The kind of a member, one of `parameters.KINDS`."""
+    if isinstance(model, SparseBayesStateSpaceRegressor):
+        return "states"
+    has_units = len(check_hidden_layer_sizes(model.hidden_layer_sizes)) > 0
+    return "network" if has_units else "linear"

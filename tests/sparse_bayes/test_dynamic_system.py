@@ -226,6 +226,7 @@ def test_linear_models_alone_and_networks_alone(data):
     assert model.kinds_ == ["linear"]
     model = quietly(estimator(kinds=("states",), n_estimators=1), *data)
     assert set(model.cv_results_["model"][2:]) == {"states"}
+    assert model.to_state_space() is not None
     model = quietly(estimator(kinds=("network",), n_estimators=1), *data)
     assert set(model.cv_results_["model"][2:]) == {"network"}
 
@@ -353,6 +354,7 @@ def test_a_failed_refit_keeps_the_model(mixed, data):
         (dict(n_states=(10**6,)), "n_states must be .* 1 to 1000"),
         (dict(kinds="states", focus="prediction"), "not for focus='prediction'"),
         (dict(max_time=0), "max_time"),
+        (dict(cv=10**30), "cv=10+ stretches"),
         (dict(hidden_layer_sizes=(0,)), "hidden_layer_sizes"),
     ],
     ids=str,
