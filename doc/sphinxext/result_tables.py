@@ -3,8 +3,9 @@
     ```{result-table} measured_systems
     ```
 
-The name is that of a function of ``tables_of_systems`` or ``tables_of_rbms``. It
-returns the heading and the rows; cells are text in the Markdown of the page.
+The name is that of a function of ``tables_of_systems``, ``tables_of_states`` or
+``tables_of_rbms``. It returns the heading and the rows; cells are text in the Markdown
+of the page.
 """
 
 import json
@@ -54,10 +55,12 @@ class ResultTable(Directive):
 
     def run(self):
         import tables_of_rbms
+        import tables_of_states
         import tables_of_systems
 
         name = self.arguments[0]
-        make = getattr(tables_of_systems, name, None) or getattr(tables_of_rbms, name)
+        modules = tables_of_systems, tables_of_states, tables_of_rbms
+        make = next(getattr(m, name) for m in modules if hasattr(m, name))
         heading, rows = make()
         for line in rows:
             if len(line) != len(heading):

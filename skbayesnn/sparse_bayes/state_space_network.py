@@ -53,7 +53,8 @@ class SparseBayesStateSpaceRegressor(
     Parameters
     ----------
     n_states : int, default=4
-        Number of states before pruning.
+        Number of states that are offered; those that do not pay are taken away
+        (``order_``).
     hidden_layer_sizes : int or array-like of int, default=(8,)
         Units in each hidden layer before pruning; the layers serve both equations.
         ``()`` is a linear model.
@@ -107,7 +108,8 @@ class SparseBayesStateSpaceRegressor(
     ----------
     order_ : int
         Number of states that are left: those from which weights lead to an output, in
-        the same row or later.
+        the same row or later. A further one would lower the objective by less than
+        ``reg_lambda`` log(n) for each input and output.
     max_lag_ : int
         Rows of a record whose outputs tell the state at its start, four for each state:
         they are needed before the first prediction with ``y``.
