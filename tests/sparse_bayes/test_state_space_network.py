@@ -348,8 +348,8 @@ def test_bad_records():
 
 @pytest.mark.slow
 def test_drives_whose_sign_is_hidden():
-    """Half the error of networks on lags, whose median is 0.14; the noise is 0.03."""
-    errors = []
+    """A quarter of the error of networks on lags, median 0.14; the noise is 0.03."""
+    errors, orders = [], []
     for seed in range(5):
         drives = make_coupled_drives(random_state=seed)
         test = drives.tests.test
@@ -360,5 +360,7 @@ def test_drives_whose_sign_is_hidden():
         )
         error = (simulated - test.target)[10:]
         errors.append(np.sqrt(np.mean(error**2)))
+        orders.append(model.order_)
         assert 0.85 < np.mean(np.abs(error) < 1.96 * std[10:]) <= 1.0
-    assert np.median(errors) < 0.06
+    assert max(errors) < 0.04
+    assert orders.count(3) >= 3
