@@ -29,6 +29,7 @@ def choose_fraction(Y, starts):
     if np.isnan(Y).any():
         return 1
     every = 1
+    # bound: at least MIN_ROWS stay
     while (every + 1) * MIN_ROWS <= len(Y) and _missed(
         Y, starts, every + 1
     ) < NEGLIGIBLE:
