@@ -33,7 +33,6 @@ def choose_fraction(Y, starts):
     while (every + 1) * MIN_ROWS <= len(Y) and _missed(
         Y, starts, every + 1
     ) < NEGLIGIBLE:
-        # bound: no more than the number of rows
         every += 1
     return every
 
