@@ -5,7 +5,7 @@ import copy
 
 def ensemble_of(model):
     """The networks of a lagged model, and their weights."""
-    return model._lagged.ensemble
+    return model._model.ensemble
 
 
 def equations_of(space):
@@ -20,7 +20,7 @@ def lags_of(model):
 
 def fitted_network(model, member=0):
     """The `FittedNetwork` of a model, or of one member of an ensemble."""
-    if hasattr(model, "_lagged"):
+    if hasattr(model, "_model"):
         return ensemble_of(model).members[member].fitted
     return model._learned.fitted
 
@@ -56,7 +56,7 @@ def make_ensemble(model, others, weights):
 
 
 def set_ensemble(model, ensemble):
-    model._lagged = model._lagged._replace(ensemble=ensemble)
+    model._model = model._model._replace(ensemble=ensemble)
 
 
 def n_observations(model):

@@ -75,4 +75,4 @@ def fit_model(name):
 
 def new_record(model, seed=1):
     u, y = record(model.n_features_in_, model.n_outputs_, 60, seed)
-    return u, y[:, 0] if model._lagged.single_output else y
+    return u, y[:, 0] if model._model.single_output else y

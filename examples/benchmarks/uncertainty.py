@@ -495,17 +495,17 @@ def paths_of(model, network, thetas, u, y, n_init, rng):
 
 
 def fitted_network(model):
-    return model._lagged.ensemble.members[0].fitted
+    return model._model.ensemble.members[0].fitted
 
 
 def lags_of(model):
-    return model._lagged.ensemble.members[0].lags
+    return model._model.ensemble.members[0].lags
 
 
 def set_fitted(model, fitted):
     """Let the model predict by another network."""
     ensemble = Ensemble.single(fitted, lags_of(model))
-    model._lagged = model._lagged._replace(ensemble=ensemble)
+    model._model = model._model._replace(ensemble=ensemble)
 
 
 def regressors_of(model, u, y):

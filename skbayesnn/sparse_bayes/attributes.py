@@ -22,7 +22,7 @@ def fitted_attributes(estimator):
     return {
         name: value
         for name, value in vars(estimator).items()
-        if name == "_lagged" or (name.endswith("_") and not name.startswith("_"))
+        if name == "_model" or (name.endswith("_") and not name.startswith("_"))
     }
 
 

@@ -10,10 +10,10 @@ from .._fitting import restore_on_failure
 from .._saved_state import public
 from .._sklearn import CallbackSupportMixin, fit_context, on_one_blas_thread
 from .attributes import copy_input_attributes, fitted_attributes, set_attributes
+from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .held_out import Data, Settings
-from .lagged import LaggedPredictorMixin
 from .learning.selection import stretches
 from .narx_cv import (
     COLUMNS,
@@ -66,7 +66,7 @@ class DynamicSystemRegressor(
     CallbackSupportMixin,
     ExportMixin,
     ForecastMixin,
-    LaggedPredictorMixin,
+    DynamicPredictorMixin,
     MultiOutputMixin,
     RegressorMixin,
     BaseEstimator,
@@ -288,7 +288,7 @@ class DynamicSystemRegressor(
         task = callbacks.begin_fit(None)
         options = settings, make_search, callbacks, task, (*COLUMNS, "n_states")
         found = search_members(self, data, *options)
-        self._lagged = found.model
+        self._model = found.model
         kinds = {kind_of(model) for model in found.members.models}
         set_attributes(self, search_attributes(found, {"kinds_": sorted(kinds)}))
         callbacks.end(task, lambda: fitted_attributes(self))

@@ -125,7 +125,7 @@ class ExportMixin:
         from .deployment.hidden_outputs import with_hidden_outputs
 
         check_is_fitted(self)
-        model = self._lagged
+        model = self._model
         ensemble, filters = model.ensemble, ()
         names = input_names(self), output_names(self, ensemble.n_outputs)
         if ensemble.has_states:

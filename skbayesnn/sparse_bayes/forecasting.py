@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _validation as checks
 from .._sklearn import on_one_blas_thread
 from .._time_axis import check_continuation, split_record, split_time, times_after
-from .lagged import draw_records, predict_query
+from .dynamic_predictor import draw_records, predict_query
 from .queries import Query, check_inputs, check_outputs, make_record
 from .record_end import end_for
 from .records.missing_inputs import check_way, fill_missing
@@ -16,7 +16,7 @@ from .training_record import output_names
 
 
 class ForecastMixin:
-    """``forecast`` of estimators that hold a `LaggedModel` as ``_lagged``."""
+    """``forecast`` of estimators that hold a `DynamicModel` as ``_model``."""
 
     @on_one_blas_thread
     def forecast(
@@ -103,7 +103,7 @@ class ForecastMixin:
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage must be between 0 and 1; got {coverage!r}.")
         check_way(fill_inputs)
-        end = self._lagged.end
+        end = self._model.end
         if y_past is not None:
             end = _end_of_past(self, X_past, y_past)
         elif X_past is not None:
@@ -123,7 +123,7 @@ class ForecastMixin:
         columns = dict(
             y_pred=mean, y_std=std, lower=mean - z * std, upper=mean + z * std
         )
-        names = output_names(self, self._lagged.ensemble.n_outputs)
+        names = output_names(self, self._model.ensemble.n_outputs)
         for name, values in columns.items():
             columns[name] = self._returned_at(values, names, time)
         return Bunch(**columns, paths=paths, time=time)
@@ -141,7 +141,7 @@ def _end_of_past(estimator, X, y):
     U = np.empty((len(Y), 0)) if X is None else check_inputs(estimator, X, "X_past")
     checks.check_lengths(U, Y, "X_past", "y_past")
     time = axis.stamps[-1] if axis is not None and axis.is_time else None
-    return end_for(estimator._lagged.ensemble, U, Y, time)
+    return end_for(estimator._model.ensemble, U, Y, time)
 
 
 def _future_inputs(estimator, n_steps, X):
@@ -168,7 +168,7 @@ def _future_inputs(estimator, n_steps, X):
 
 def _query_after(estimator, end, U, fill_inputs):
     """The record of the rows of the end, and those that are asked for behind them."""
-    model = estimator._lagged
+    model = estimator._model
     max_lag, n_before = model.ensemble.max_lag, len(end.U)
     if not end.is_complete:
         raise ValueError(

@@ -127,7 +127,7 @@ def fit_or_score(task, settings, data, sample):
         return Score(np.inf, None)
     target = np.where((data.folds == fold)[:, None], data.Y, np.nan)
     error = error_against(model, data, target, settings.focus)
-    return Score(error, model._lagged.ensemble.members[0])
+    return Score(error, model._model.ensemble.members[0])
 
 
 def to_store(result):
@@ -182,7 +182,7 @@ def error_against(model, data, target, focus):
 
     Of free runs through the record, or of single steps for ``focus="prediction"``.
     """
-    network = model._lagged.ensemble.members[0]
+    network = model._model.ensemble.members[0]
     if isinstance(network, StateSpaceNetwork):
         return _relative(_errors_of_states(network, data, target, focus), data)
     fitted, lags = network

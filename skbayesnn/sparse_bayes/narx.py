@@ -10,9 +10,9 @@ from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import network_attributes, set_attributes
+from .dynamic_predictor import DynamicPredictorMixin, estimators_of, make_lagged_model
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .lagged import LaggedPredictorMixin, estimators_of, make_lagged_model
 from .learning.lag_choice import choose_lag
 from .learning.lagged_problem import (
     for_free_runs,
@@ -52,7 +52,7 @@ WORTH_A_WORD = 0.05
 class SparseBayesNARXRegressor(
     ExportMixin,
     ForecastMixin,
-    LaggedPredictorMixin,
+    DynamicPredictorMixin,
     MultiOutputMixin,
     RegressorMixin,
     BaseEstimator,
@@ -405,7 +405,7 @@ class SparseBayesNARXRegressor(
         """Where a warm start begins, if there is one."""
         if not resumes:
             return None
-        if not all(map(np.array_equal, lags, self._lagged.ensemble.members[0].lags)):
+        if not all(map(np.array_equal, lags, self._model.ensemble.members[0].lags)):
             raise ValueError(
                 "warm_start=True resumes from the network of the previous fit. Keep "
                 "input_lags, output_lags, include_current_input, output and the "
@@ -416,7 +416,7 @@ class SparseBayesNARXRegressor(
     def _store(self, fit, model, regressors):
         """Keep what was learned, and set all public attributes."""
         best, lags = fit.networks[0], model.ensemble.members[0].lags
-        self._learned, self._lagged = best, model
+        self._learned, self._model = best, model
         attributes = network_attributes(best, regressors)
         n_diverged = np.array(fit.n_diverged)
         attributes["history_"] = best.history | {"n_diverged_starts": n_diverged}
@@ -466,7 +466,7 @@ class SparseBayesNARXRegressor(
                 f"input_features must hold {self.n_features_in_} names, one per input; "
                 f"got {len(input_features)}."
             )
-        lags = self._lagged.ensemble.members[0].lags
+        lags = self._model.ensemble.members[0].lags
         names = lagged_names(lags, input_features, output_names(self, lags.n_outputs))
         return np.array(names, dtype=object)
 

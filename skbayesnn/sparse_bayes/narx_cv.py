@@ -17,10 +17,10 @@ from .._sklearn import CallbackSupportMixin, fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import fitted_attributes, set_attributes
 from .calibration import band_factor, by_stretch
+from .dynamic_predictor import DynamicModel, DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .held_out import Data, Settings, Task, reference_errors, settled
-from .lagged import LaggedModel, LaggedPredictorMixin
 from .learning.selection import stretches
 from .parameters import (
     SEARCH_CONSTRAINTS,
@@ -67,7 +67,7 @@ class SparseBayesNARXRegressorCV(
     CallbackSupportMixin,
     ExportMixin,
     ForecastMixin,
-    LaggedPredictorMixin,
+    DynamicPredictorMixin,
     MultiOutputMixin,
     RegressorMixin,
     BaseEstimator,
@@ -388,7 +388,7 @@ class SparseBayesNARXRegressorCV(
 
     def _store(self, found):
         """Keep the ensemble, and set all public attributes."""
-        self._lagged = found.model
+        self._model = found.model
         ensemble, members = found.model.ensemble, found.members.models
         union = union_of_lags([network.lags for network in ensemble.members])
         names = lagged_names(
@@ -475,12 +475,12 @@ def learn_members(kept, seeds, runner, n_estimators):
 
 
 def make_searched_model(members, scores, data):
-    """The `LaggedModel` of the `Members` that a search has chosen."""
-    networks = tuple(model._lagged.ensemble.members[0] for model in members.models)
+    """The `DynamicModel` of the `Members` that a search has chosen."""
+    networks = tuple(model._model.ensemble.members[0] for model in members.models)
     ensemble = Ensemble(networks, members.weights)
     networks = by_stretch(scores.networks, members.candidates)
     factor = band_factor(networks, ensemble, data)
-    best, given = members.models[0]._lagged, data.given
+    best, given = members.models[0]._model, data.given
     last = slice(given.starts[-2], None)
     end = end_for(ensemble, given.U[last], given.Y[last], given.end_time)
     bands = best.bands._replace(factor=factor)
@@ -490,14 +490,14 @@ def make_searched_model(members, scores, data):
 class Found(NamedTuple):
     """What a search has found.
 
-    model : LaggedModel
+    model : DynamicModel
         The ensemble.
     members : Members
     results : dict
         ``cv_results_``.
     """
 
-    model: LaggedModel
+    model: DynamicModel
     members: Members
     results: dict
 

@@ -58,7 +58,7 @@ def _check_free_run_inputs(X):
 
 def check_outputs(estimator, y, name):
     """Outputs as an array (n_rows, n_outputs); their names are compared."""
-    model = estimator._lagged
+    model = estimator._model
     y, _ = split_time(y, name)
     check_names(y, getattr(estimator, "output_names_", None), name)
     Y = checks.check_outputs(y, name)
@@ -130,7 +130,7 @@ def _check_arguments(y, horizon, y_init, X_init):
 
 def _query_measured(estimator, X, y, sessions):
     """A record with measured outputs."""
-    model = estimator._lagged
+    model = estimator._model
     X, y, axis = split_record(X, y)
     Y = check_outputs(estimator, y, "y")
     U = np.empty((len(Y), 0)) if X is None else check_inputs(estimator, X)
@@ -145,7 +145,7 @@ def _query_measured(estimator, X, y, sessions):
 
 def _query_free_run(estimator, U, starts, y_init, X_init):
     """A record whose outputs are known in its first rows, or before them, only."""
-    model = estimator._lagged
+    model = estimator._model
     if y_init is None:
         n_known = model.ensemble.n_required
         before = np.tile(model.u_mean, (n_known, 1))
@@ -164,7 +164,7 @@ def _query_free_run(estimator, U, starts, y_init, X_init):
 
 def _check_initial_outputs(estimator, U, starts, y_init, X_init):
     known = check_outputs(estimator, y_init, "y_init")
-    ensemble = estimator._lagged.ensemble
+    ensemble = estimator._model.ensemble
     if len(starts) > 2:
         raise ValueError(
             f"y_init starts one session, but sessions names {len(starts) - 1}. "
@@ -224,7 +224,7 @@ def query_after_state(estimator, X, y, y_init, X_init):
         )
     _check_free_run_inputs(X)
     U = check_inputs(estimator, X)
-    model = estimator._lagged
+    model = estimator._model
     Y = np.empty((len(U), model.ensemble.n_outputs))
     return Query(make_record(model, U, Y, np.array([0, len(U)])), 0)
 
@@ -244,7 +244,7 @@ def fill_after_state(query, state, way):
 
 def rows_before(estimator, X_init, y_init):
     """Inputs and outputs of the rows before the first step of a stream."""
-    ensemble = estimator._lagged.ensemble
+    ensemble = estimator._model.ensemble
     if X_init is None and y_init is not None and not ensemble.n_inputs:
         X_init = np.empty((len(y_init), 0))
     if (X_init is None) != (y_init is None):

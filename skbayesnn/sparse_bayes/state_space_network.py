@@ -9,10 +9,10 @@ from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import fit_context, on_one_blas_thread
 from .attributes import network_attributes, set_attributes
+from .dynamic_predictor import DynamicPredictorMixin, estimators_of, make_state_model
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .kernels.activations import ACTIVATION_NAMES
-from .lagged import LaggedPredictorMixin, estimators_of, make_state_model
 from .learning.dense_rows import with_whole_steps
 from .learning.order_search import learn_states
 from .learning.state_order import count_states
@@ -29,7 +29,7 @@ from .training_record import check_training_record, no_sample_weight
 class SparseBayesStateSpaceRegressor(
     ExportMixin,
     ForecastMixin,
-    LaggedPredictorMixin,
+    DynamicPredictorMixin,
     MultiOutputMixin,
     RegressorMixin,
     BaseEstimator,
@@ -304,7 +304,7 @@ class SparseBayesStateSpaceRegressor(
     def _store(self, fit, model):
         """Keep what was learned, and set all public attributes."""
         best = fit.networks[0]
-        self._lagged = model
+        self._model = model
         attributes = network_attributes(best)
         n_diverged = np.array(fit.n_diverged)
         attributes["history_"] = best.history | {"n_diverged_starts": n_diverged}

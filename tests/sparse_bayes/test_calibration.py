@@ -34,7 +34,7 @@ def network():
     model = SparseBayesNARXRegressor(
         1, 1, focus="simulation", hidden_layer_sizes=(), include_current_input=False
     )
-    return model.fit(u, y)._lagged.ensemble.members[0]
+    return model.fit(u, y)._model.ensemble.members[0]
 
 
 def with_std(network, times):
@@ -107,8 +107,8 @@ def test_a_search_learns_the_factor():
     new_u, new_y = output_error(2000, seed=3)
     new_u = new_u.clip(u.min(), u.max())
     mean, std = model.predict(new_u, return_std=True)
-    bands = model._lagged.bands._replace(factor=np.ones(1))
-    model._lagged = model._lagged._replace(bands=bands)
+    bands = model._model.bands._replace(factor=np.ones(1))
+    model._model = model._model._replace(bands=bands)
     _, alone = model.predict(new_u, return_std=True)
     inside = np.isfinite(mean) & (mean > y.min()) & (mean < y.max())
     assert_allclose(std[inside], model.band_factor_ * alone[inside])

@@ -272,8 +272,8 @@ def test_the_bands_are_calibrated_where_fits_did_not_look(
     factor = model.band_factor_
     assert factor.shape == (1,) and factor[0] != 1.0
     _, std = model.predict(u, y_init=y[:8], return_std=True)
-    bands = model._lagged.bands._replace(factor=np.ones(1))
-    model._lagged = model._lagged._replace(bands=bands)
+    bands = model._model.bands._replace(factor=np.ones(1))
+    model._model = model._model._replace(bands=bands)
     _, plain = model.predict(u, y_init=y[:8], return_std=True)
     assert_allclose(std, factor * plain, rtol=1e-6)
 

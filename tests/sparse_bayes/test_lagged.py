@@ -130,7 +130,7 @@ def test_prediction_of_a_ensemble(ensemble, weights, start):
     mean, std = model.predict(u, **arguments, return_std=True)
     if start == "short":
         # all start from the same estimate, that of the first
-        first, step = ensemble_of(model).members[0], model._lagged.step_variance
+        first, step = ensemble_of(model).members[0], model._model.step_variance
         before = outputs_before(*first, u[:1], y[:1, None], step)
         head = np.tile(u[:1], (2, 1)), np.concatenate([before[:, 0], y[:1]])
         members = [

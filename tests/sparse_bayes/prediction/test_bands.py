@@ -37,11 +37,11 @@ def fitted():
 
 def with_factor(model, factor):
     """A copy whose bands have a factor."""
-    lagged = model._lagged
+    lagged = model._model
     bands = lagged.bands._replace(factor=np.array([factor]))
     copy = SparseBayesNARXRegressor(**model.get_params())
     vars(copy).update(vars(model))
-    copy._lagged = lagged._replace(bands=bands)
+    copy._model = lagged._replace(bands=bands)
     return copy
 
 
@@ -144,7 +144,7 @@ def test_a_run_that_leaves_the_range_is_uncertain(fitted):
     u, y = record(40, seed=2)
     far = 40.0 * np.ones(2)
     mean, std = fitted.predict(u, y_init=far, return_std=True)
-    low, high = fitted._lagged.bands.low_outputs, fitted._lagged.bands.high_outputs
+    low, high = fitted._model.bands.low_outputs, fitted._model.bands.high_outputs
     distance = mean - high - 0.1 * (high - low)
     outside = np.flatnonzero(distance[2:] > 0) + 2
     assert len(outside)

@@ -70,7 +70,7 @@ def test_stream_is_predict(model):
     whole = model.predict(u[N_BEFORE:], **before)
     stream = model.stream(**before)
     stepped = [stream.step(row) for row in u[N_BEFORE:30]]
-    assert type(stepped[0]) is (float if model._lagged.single_output else np.ndarray)
+    assert type(stepped[0]) is (float if model._model.single_output else np.ndarray)
     state = stream.state
     rest = stream.run(u[30:])
     together = np.concatenate([stepped, rest])
@@ -119,7 +119,7 @@ def test_kinds_of_inputs(simple):
     autoregression = fit(**MODELS["autoregression"]).stream()
     assert np.isfinite(autoregression.step())
     column = fit()
-    column._lagged = column._lagged._replace(single_output=False)
+    column._model = column._model._replace(single_output=False)
     assert column.stream().step(1.0).shape == (1,)
 
 

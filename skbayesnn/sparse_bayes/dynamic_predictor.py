@@ -42,8 +42,8 @@ from .scaling import DIVERGENCE_LIMIT
 from .training_record import input_names, output_names
 
 
-@saved_as("LaggedModel")
-class LaggedModel(NamedTuple):
+@saved_as("DynamicModel")
+class DynamicModel(NamedTuple):
     """A fitted model on lags, or with hidden states.
 
     u_mean, y_mean : (n_inputs,) and (n_outputs,) means of the training record
@@ -89,7 +89,7 @@ def _make_model(
     ensemble, U, Y, starts, seen, single_output, end_time, difference=False
 ):
     last = slice(starts[-2], None)
-    return LaggedModel(
+    return DynamicModel(
         ensemble=ensemble,
         u_mean=np.nanmean(U, axis=0) if U.shape[1] else np.zeros(0),
         y_mean=np.nanmean(Y, axis=0),
@@ -118,10 +118,10 @@ def estimators_of(estimator, fit, model, *arguments):
     return estimators
 
 
-class LaggedPredictorMixin(
+class DynamicPredictorMixin(
     ReturnedFramesMixin, DocumentationLinkMixin, SavedStateMixin
 ):
-    """Predictions of estimators that hold a `LaggedModel` as ``_lagged``."""
+    """Predictions of estimators that hold a `DynamicModel` as ``_model``."""
 
     # Metadata routing takes no argument named y for metadata, unless it is requested
     # here; pipelines pass it on to `predict` then.
@@ -239,7 +239,7 @@ class LaggedPredictorMixin(
             index of pandas that does not count up.
         """
         check_is_fitted(self)
-        model = self._lagged
+        model = self._model
         if y is None and y_init is None and state is None and called_by_scorer():
             warn_caller(
                 "A scorer of scikit-learn asks for a prediction of X alone: a free run "
@@ -290,7 +290,7 @@ class LaggedPredictorMixin(
             Its ``step(u)`` predicts a row; ``update(y)`` tells it what was measured.
         """
         check_is_fitted(self)
-        model = self._lagged
+        model = self._model
         if state is None:
             U, Y = rows_before(self, X_init, y_init)
             state = state_after(model.ensemble, U, Y)
@@ -438,7 +438,7 @@ class LaggedPredictorMixin(
             focus = getattr(self, "focus", "simulation")
             horizon = None if focus == "simulation" else 1
         check_is_fitted(self)
-        ensemble = self._lagged.ensemble
+        ensemble = self._model.ensemble
         query = make_query(self, X, y, horizon, None, None, sessions, fill_inputs)
         steps = _steps(y, horizon)
         forecast = ensembles.forecast(
@@ -468,7 +468,7 @@ def _steps(y, horizon):
 
 def predict_query(estimator, query, steps, return_std):
     """Predictions of a query and their standard deviations, or None, shaped like y."""
-    model = estimator._lagged
+    model = estimator._model
     forecast = ensembles.forecast(
         model.ensemble, query.record, query.n_known, steps, return_std
     )
@@ -481,7 +481,7 @@ def predict_query(estimator, query, steps, return_std):
 
 def draw_records(estimator, query, steps, n_samples, random_state):
     """Draws of a query, the last axis of the result."""
-    model = estimator._lagged
+    model = estimator._model
     runs = query.record, query.n_known, steps
     drawn, n_diverged = ensembles.draws(
         model.ensemble, *runs, n_samples, draw_seed(random_state)
@@ -529,7 +529,7 @@ def _warn_of_rows(estimator, query, forecast, is_free_run):
 
 def _warn_of_extrapolation(estimator, query):
     """Warn of the first input that leaves the range of the training record."""
-    bands = estimator._lagged.bands
+    bands = estimator._model.bands
     out = excess(query.record.U, bands.low_inputs, bands.high_inputs) > 0.0
     if not out.any():
         return
