@@ -23,8 +23,11 @@ from .forecasting import ForecastMixin
 from .held_out import Data, Settings, Task, reference_errors, settled
 from .learning.selection import stretches
 from .parameters import (
+    LARGEST,
     SEARCH_CONSTRAINTS,
     SHARED_BY_FITS,
+    SMALLEST,
+    are_strengths,
     check_hidden_layer_sizes,
 )
 from .prediction.ensemble import Ensemble
@@ -366,11 +369,11 @@ class SparseBayesNARXRegressorCV(
             return self.reg_lambdas
         strengths = np.unique(self.reg_lambdas)
         numbers = np.issubdtype(strengths.dtype, np.number)
-        valid = numbers and np.isfinite(strengths).all() and (strengths >= 0).all()
-        if not len(strengths) or not valid:
+        if not (numbers and len(strengths) and are_strengths(strengths).all()):
             raise ValueError(
                 "reg_lambdas must be 'auto' or hold finite numbers that are not "
-                f"negative; got {self.reg_lambdas!r}."
+                f"negative, each 0 or between {SMALLEST:.0e} and {LARGEST:.0e}; got "
+                f"{self.reg_lambdas!r}."
             )
         return [float(s) for s in strengths]
 

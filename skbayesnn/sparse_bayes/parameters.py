@@ -278,6 +278,11 @@ def check_groups(groups):
     return kinds
 
 
+def are_strengths(values):
+    """Whether numbers may be strengths of the prior, element by element."""
+    return (values == 0.0) | ((values >= SMALLEST) & (values <= LARGEST))
+
+
 def check_reg_lambda(reg_lambda, n_layers, skip=False):
     """Strengths as an array, one per weight layer and one for the skip connection."""
     n_layers = n_layers + skip
@@ -288,8 +293,7 @@ def check_reg_lambda(reg_lambda, n_layers, skip=False):
             f"here: the hidden layers, the output{', the skip' if skip else ''}); got "
             f"{reg_lambda!r}."
         )
-    inside = (strengths == 0.0) | ((strengths >= SMALLEST) & (strengths <= LARGEST))
-    if not inside.all():
+    if not are_strengths(strengths).all():
         raise ValueError(
             "reg_lambda must be finite and not negative: 0, or between "
             f"{SMALLEST:.0e} and {LARGEST:.0e}; got {reg_lambda!r}."

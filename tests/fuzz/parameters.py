@@ -89,10 +89,17 @@ SEARCH = {
         *["n_restarts", "random_state", "skip_connection", "verbose"],
     )
 } | {
-    "lags": [(1,), (1, 2), [2], (0,), (), (-1,), "all", None, (HUGE,), (100,), (1.5,)],
+    "lags": [
+        *[(1,), (1, 2), [2], (3,), (1, 3), [2, 3], (2, 1)],
+        *[(0,), (), (-1,), "all", None, (HUGE,), (100,), (1.5,)],
+    ],
     "reg_lambdas": [
         (3.0,),
         (0.0, 1.0),
+        (6.0,),
+        [20.0],
+        (0.5, 0.1),
+        (1e99,),
         (),
         (-1.0,),
         (np.nan,),
@@ -126,6 +133,7 @@ DYNAMIC = {
 } | {
     "kinds": [
         *["auto", "linear", "states", ("linear",), ["network"], ("states", "linear")],
+        *["network", ("network", "states"), ["linear", "network"], ("states",)],
         *["narx", (), ("states", "narx"), None, 3],
     ],
     "n_states": ["auto", (1,), [1, 2], (0,), (), (2.5,), (HUGE,), ("a",), None, "many"],

@@ -236,6 +236,7 @@ def test_no_lag_is_short_enough():
         (dict(reg_lambdas=(-1.0,)), "reg_lambdas"),
         (dict(reg_lambdas=(1.0, np.nan)), "reg_lambdas"),
         (dict(reg_lambdas=(np.inf,)), "reg_lambdas"),
+        (dict(reg_lambdas=(1.0, 1e101)), "reg_lambdas .* 1e.100"),
         (dict(reg_lambdas=("strong",)), "reg_lambdas"),
         (dict(cv=1), "cv"),
         (dict(lags="all"), "lags"),
