@@ -33,7 +33,12 @@ def expected_failures(estimator):
 ESTIMATORS = [
     SparseBayesMLPRegressor(random_state=0),
     SparseBayesMLPRegressor(
-        (8, 4), activation="relu", groups="element", curvature="diag", solver="lbfgs"
+        (8, 4),
+        activation="relu",
+        groups="element",
+        curvature="diag",
+        solver="lbfgs",
+        max_cycles=20,
     ),
     SparseBayesMLPRegressor((), reg_lambda=0.5, n_restarts=2),
     SparseBayesNARXRegressor(skip_connection=False, random_state=0),
@@ -42,14 +47,20 @@ ESTIMATORS = [
     SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
     SparseBayesNARXRegressor(4, 0, hidden_layer_sizes=(), reg_lambda=0.0),
     SparseBayesNARXRegressor(
-        3, 2, focus="simulation", n_estimators=2, reg_lambda=0.0, max_cycles=5
+        3,
+        2,
+        hidden_layer_sizes=2,
+        focus="simulation",
+        n_estimators=2,
+        reg_lambda=0.0,
+        max_cycles=2,
     ),
     SparseBayesNARXRegressor(
         2, 2, output="difference", noise="student_t", reg_lambda=0.0, max_cycles=20
     ),
     SparseBayesMLPRegressor(noise="student_t", max_cycles=20),
     SparseBayesNARXRegressorCV(
-        (1, 2), (0.0, 1.0), cv=2, n_estimators=2, hidden_layer_sizes=2, max_cycles=3
+        (1, 2), (0.0,), cv=2, n_estimators=2, hidden_layer_sizes=1, max_cycles=2
     ),
     DynamicSystemRegressor(
         lags=(1,),
