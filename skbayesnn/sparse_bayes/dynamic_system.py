@@ -1,6 +1,5 @@
 """The model of a dynamic system that chooses its kind by itself."""
 
-import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
@@ -13,7 +12,7 @@ from .attributes import copy_input_attributes, fitted_attributes, set_attributes
 from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .held_out import Data, Settings
+from .held_out import Data, Settings, rows_for_all
 from .learning.selection import stretches
 from .narx_cv import (
     COLUMNS,
@@ -27,6 +26,7 @@ from .parameters import (
     check_kinds,
     check_numbers_of_states,
 )
+from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
 from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import check_training_record, no_sample_weight
@@ -34,6 +34,10 @@ from .training_record import check_training_record, no_sample_weight
 # Units of the networks that "auto" stands for.
 UNITS_OF_LAGS = (5,)
 UNITS_OF_STATES = (8,)
+# Of "auto", the longest lag of networks and the largest number of states that are
+# nearly always tried.
+LONGEST_LAG = 20
+MOST_STATES = 6
 # Starts and cycles of every fit of hidden states, scored or not. There are four kinds
 # of starts; and what goes on for longer than it was scored is another model: it fits
 # short records far worse.
@@ -85,25 +89,25 @@ class DynamicSystemRegressor(
     - networks of hidden states, see :class:`SparseBayesStateSpaceRegressor`, which are
       best where the outputs hide a part of it.
 
-    All of them are scored on the same stretches. Those close to the best are fitted to
-    the whole record, and their predictions are mixed, across kinds as well. If no
-    network is better than the best linear model, that is the result.
+    All of them are scored on the same rows of the same stretches. Those close to the
+    best are fitted to the whole record, and their predictions are mixed, across kinds
+    as well. If no network is better than the best linear model, that is the result.
 
     Parameters
     ----------
     kinds : "auto", {"linear", "network", "states"} or array-like of these, \
             default="auto"
         What is tried: linear ARX models, networks of lags, networks of hidden states.
-        "auto" is all of them; those of hidden states are left out for records without
-        inputs or with missing ones, and for ``focus="prediction"``.
+        "auto" is all of them.
     max_time : float or None, default=None
         Seconds after which no further fit begins; the models are then the best that
         were found so far. Three fifths of it are for the search. What is found in a
         limited time depends on the machine and on ``n_jobs``; without a limit, the same
         ``random_state`` gives the same result.
     focus : {"simulation", "prediction"}, default="simulation"
-        Errors that the fits and their choice are about: of a free run, or of one step
-        ahead.
+        Errors that the choice is about: of a free run, or of one step ahead. Fits of
+        lags square the same errors; those of hidden states square the errors of a free
+        run in any case, and a Kalman filter predicts one step ahead.
     n_estimators : int, default=6
         Networks of all models together.
     {{noise}}
@@ -271,17 +275,19 @@ class DynamicSystemRegressor(
         Raises
         ------
         ValueError
-            As :meth:`SparseBayesNARXRegressorCV.fit`, and for kinds that the record or
-            ``focus`` does not allow.
+            As :meth:`SparseBayesNARXRegressorCV.fit`, and for kinds and numbers of
+            states that are not offered.
         OSError
             For a checkpoint that cannot be written, or that another fit uses.
         """
         given = check_training_record(self, X, y, sessions)
-        kinds = self._kinds_for(given)
+        kinds = check_kinds(self.kinds)
         of_lags = self._search_of_lags()
         grids = of_lags._check_candidates(given.starts)
         states = check_numbers_of_states(self.n_states)
         data = Data(given, stretches(given.starts, self.cv))
+        if "states" in kinds:
+            data = rows_for_all(data, _run_in(grids[0], states))
         make_search = of_lags._search_of_lags(data, *grids, states=states, models=kinds)
         settings = self._settings_of_fits(of_lags)
         callbacks = Callbacks(self, X, y)
@@ -295,25 +301,6 @@ class DynamicSystemRegressor(
         if self.verbose:
             print(self.summary_)
         return self
-
-    def _kinds_for(self, given):
-        """The kinds to try; hidden states only where the record allows them."""
-        kinds = check_kinds(self.kinds)
-        why_not = None
-        if self.focus == "prediction":
-            why_not = "focus='prediction', which they do not have"
-        elif not given.U.shape[1]:
-            why_not = "a record without inputs"
-        elif np.isnan(given.U).any():
-            why_not = "a record in which inputs are missing"
-        if why_not is None or "states" not in kinds:
-            return kinds
-        if isinstance(self.kinds, str) and self.kinds == "auto":
-            return tuple(kind for kind in kinds if kind != "states")
-        raise ValueError(
-            f"kinds holds 'states', but networks of hidden states are not for {why_not}"
-            ". Leave 'states' out, or set kinds='auto'."
-        )
 
     def _search_of_lags(self):
         """The estimator that searches for models of lags."""
@@ -334,6 +321,13 @@ class DynamicSystemRegressor(
             "n_restarts": STATES_STARTS,
         }
         return Settings(self.focus, of_lags._settings_of_fits().lags, states)
+
+
+def _run_in(lags, states):
+    """Rows after which a prediction can begin, of the candidates with the most."""
+    longest = LONGEST_LAG if isinstance(lags, str) else max(lags)
+    most_states = MOST_STATES if isinstance(states, str) else max(states)
+    return max(longest, rows_that_tell(most_states))
 
 
 def kind_of(model):

@@ -13,6 +13,7 @@ from .learning.selection import free_runs_through, squared_errors, steps_through
 from .narx import SparseBayesNARXRegressor
 from .prediction.ensemble import LaggedNetwork
 from .prediction.hidden_states import StateSpaceNetwork
+from .records.lags import n_complete_before
 from .records.layout import Record
 from .search import Candidate
 from .state_space_network import SparseBayesStateSpaceRegressor
@@ -70,10 +71,13 @@ class Data(NamedTuple):
 
     given : TrainingRecord
     folds : (n_rows,) number of the fold of each row
+    scored : (n_rows,) bool, rows whose errors count, see `rows_for_all`; None for all
+        rows that a model can predict
     """
 
     given: TrainingRecord
     folds: np.ndarray
+    scored: np.ndarray | None = None
 
     @property
     def U(self):
@@ -103,6 +107,27 @@ class Data(NamedTuple):
             starts=checks.session_starts(block[rows], len(rows)),
         )
         return Data(given, self.folds[rows])
+
+
+def rows_for_all(data, n_before):
+    """The data, where errors count only in rows that models of all kinds can predict.
+
+    Lags need a complete window, hidden states some rows that tell them: these are rows
+    without a missing value behind ``n_before`` others. These are fewer where half of
+    the complete rows of a stretch would not be left.
+    """
+    before = n_complete_before(data.U, data.Y, data.starts)
+    measured = np.isfinite(np.hstack([data.U, data.Y])).all(axis=1)
+    n_measured = np.bincount(data.folds[measured], minlength=1)
+    # bound: halved down to no row
+    while n_before:
+        left = np.bincount(
+            data.folds[measured & (before >= n_before)], minlength=len(n_measured)
+        )
+        if (2 * left >= n_measured).all():
+            break
+        n_before //= 2
+    return data._replace(scored=measured & (before >= n_before))
 
 
 def fit_or_score(task, settings, data, sample):
@@ -183,6 +208,8 @@ def error_against(model, data, target, focus):
     Of free runs through the record, or of single steps for ``focus="prediction"``.
     """
     network = model._model.ensemble.members[0]
+    if data.scored is not None:
+        target = np.where(data.scored[:, None], target, np.nan)
     if isinstance(network, StateSpaceNetwork):
         return _relative(_errors_of_states(network, data, target, focus), data)
     fitted, lags = network
@@ -197,17 +224,40 @@ def error_against(model, data, target, focus):
 def _errors_of_states(network, data, target, focus):
     """The share of every output in the mean squared error of hidden states.
 
-    The first rows of each session tell the state there, and are not scored.
+    The first rows of each record tell the state there, and are not scored. A free run
+    begins anew behind each gap, as those of lags do; a filter needs it only where
+    inputs are missing.
     """
-    record = Record(data.U, data.Y, None, data.starts)
-    horizon = np.inf if focus == "simulation" else 1
-    path = network.forecast(record, network.max_lag, horizon, False).mean
-    behind = np.arange(len(path)) - np.repeat(data.starts[:-1], np.diff(data.starts))
-    scored = np.isfinite(target) & (behind >= network.max_lag)[:, None]
-    errors = np.where(scored, path - target, 0.0)
-    if not scored.any() or np.isnan(errors).any():
+    record, horizon = Record(data.U, data.Y, None, data.starts), 1
+    if focus == "simulation":
+        record, target = _between_gaps(record, target)
+        horizon = np.inf
+    found = network.forecast(record, network.max_lag, horizon, False)
+    scored = np.isfinite(target)
+    scored &= (_rows_behind(record.starts) >= network.max_lag)[:, None]
+    # a filter that has begun anew is told its state
+    scored &= np.isfinite(found.mean)
+    errors = np.where(scored, found.mean - target, 0.0)
+    if found.n_diverged or not scored.any():
         return np.full(target.shape[1], np.inf)
     return np.einsum("ij,ij->j", errors, errors) / np.count_nonzero(scored)
+
+
+def _between_gaps(record, target):
+    """Records without gaps, as far as a row of them is scored, and their targets."""
+    before = n_complete_before(record.U, record.Y, record.starts)
+    complete = np.isfinite(np.hstack([record.U, record.Y])).all(axis=1)
+    number = np.cumsum(before == 0)
+    scored = np.isfinite(target).any(axis=1) & complete
+    rows = complete & (np.bincount(number, scored)[number] > 0.0)
+    first = np.flatnonzero(before[rows] == 0)
+    starts = np.append(first, np.count_nonzero(rows))
+    return Record(record.U[rows], record.Y[rows], None, starts), target[rows]
+
+
+def _rows_behind(starts):
+    """Number of the rows before each in its session."""
+    return np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))
 
 
 def _relative(squared, data):
@@ -251,11 +301,12 @@ def reference_errors(data, focus):
     for fold in range(n_folds):
         held_out = data.folds == fold
         outside = data.Y[~held_out]
+        judged = held_out if data.scored is None else held_out & data.scored
         if np.isfinite(outside).any():
             mean = np.nanmean(outside, axis=0)
-            errors["mean"][fold] = _root_mean_square(data.Y[held_out] - mean, variance)
+            errors["mean"][fold] = _root_mean_square(data.Y[judged] - mean, variance)
         last = _last_values(data, held_out if focus == "simulation" else None)
-        difference = data.Y[held_out] - last[held_out]
+        difference = data.Y[judged] - last[judged]
         errors["last value"][fold] = _root_mean_square(difference, variance)
     return errors
 

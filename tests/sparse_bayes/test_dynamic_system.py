@@ -18,7 +18,7 @@ from skbayesnn import (
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes import dynamic_system, narx_cv, search_runner
+from skbayesnn.sparse_bayes import dynamic_system, held_out, narx_cv, search_runner
 from skbayesnn.sparse_bayes.search import Candidate, Limits, Search, Table
 
 CV = 2
@@ -243,23 +243,23 @@ def test_every_kind_is_scored_on_the_same_stretches():
     errors = results["test_error"][of_states]
     assert_array_equal(np.isfinite(errors), np.isfinite(results["test_error"][of_lags]))
     seeds = start_seeds(CV)
-    for held_out in range(CV):
+    for left_out in range(CV):
         plain = SparseBayesStateSpaceRegressor(
             *(2,),
             hidden_layer_sizes=2,
             reg_lambda=3.0,
             n_restarts=dynamic_system.STATES_STARTS,
             max_cycles=3,
-            random_state=seeds[held_out],
+            random_state=seeds[left_out],
         )
-        quietly(plain, u, np.where(fold == held_out, np.nan, y), sessions=number)
+        quietly(plain, u, np.where(fold == left_out, np.nan, y), sessions=number)
         paths = [
             plain.predict(u[number == one], y_init=y[number == one][:8])
             for one in (0, 1)
         ]
-        scored = (fold == held_out) & (np.arange(120) % 60 >= 8)
+        scored = (fold == left_out) & (np.arange(120) % 60 >= 8)
         error = np.sqrt(np.mean((np.concatenate(paths) - y)[scored] ** 2)) / y.std()
-        assert errors[held_out] == pytest.approx(error, rel=1e-9)
+        assert errors[left_out] == pytest.approx(error, rel=1e-9)
 
 
 @pytest.mark.parametrize("candidates", [(STATES,), (LAGS, STATES)], ids=len)
@@ -352,7 +352,6 @@ def test_a_failed_refit_keeps_the_model(mixed, data):
         (dict(n_states=()), "n_states must be"),
         (dict(n_states=(2.5,)), "n_states must be"),
         (dict(n_states=(10**6,)), "n_states must be .* 1 to 1000"),
-        (dict(kinds="states", focus="prediction"), "not for focus='prediction'"),
         (dict(max_time=0), "max_time"),
         (dict(cv=10**30), "cv=10+ stretches"),
         (dict(hidden_layer_sizes=(0,)), "hidden_layer_sizes"),
@@ -364,21 +363,106 @@ def test_bad_parameters(options, message, data):
         estimator(**options).fit(*data)
 
 
-def test_records_without_complete_inputs_have_no_hidden_states(data):
+def with_gaps(data):
+    """Both records of the test have one, in the inputs or in the outputs."""
     u, y = data
-    gaps = np.where(np.arange(150)[:, None] == 70, np.nan, u)
-    for X, what in ((gaps, "inputs are missing"), (None, "without inputs")):
-        model = quietly(estimator(n_estimators=1, max_cycles=2), X, y)
-        assert "states" not in model.cv_results_["model"]
-        with pytest.raises(ValueError, match=what):
-            estimator(kinds=["linear", "states"]).fit(X, y)
+    rows = np.arange(150)
+    return np.where(rows[:, None] == 70, np.nan, u), np.where(rows == 30, np.nan, y)
 
 
-def test_focus_on_one_step(data):
+def states_alone(data, **options):
+    """The held-out errors of hidden states, and fits that do not see a stretch."""
     u, y = data
-    model = quietly(estimator(focus="prediction"), u, y)
-    assert "states" not in model.cv_results_["model"]
-    assert model.predict(u, y).shape == (150,)
+    model = quietly(estimator(kinds="states", n_estimators=1, **options), u, y)
+    fold = np.arange(150) * CV // 150
+    for number, seed in enumerate(start_seeds(CV)):
+        plain = SparseBayesStateSpaceRegressor(
+            *(2,),
+            hidden_layer_sizes=2,
+            reg_lambda=3.0,
+            n_restarts=dynamic_system.STATES_STARTS,
+            max_cycles=3,
+            random_state=seed,
+        )
+        hidden = fold == number
+        quietly(plain, u, np.where(hidden, np.nan, y))
+        yield model.cv_results_["test_error"][2, number], plain, hidden
+
+
+@pytest.mark.parametrize("focus", ["simulation", "prediction"])
+def test_hidden_states_are_scored_between_gaps(data, focus):
+    """Free runs begin anew behind a gap, filters behind one of the inputs alone."""
+    u, y = with_gaps(data)
+    for found, plain, hidden in states_alone((u, y), focus=focus):
+        path = plain.predict(u, y)
+        if focus == "simulation":
+            parts = slice(30), slice(31, 70), slice(71, 150)
+            for part in parts:
+                path[part] = plain.predict(u[part], y_init=y[part][:8])
+            path[[30, 70]] = np.nan
+        scored = hidden & np.isfinite(u[:, 0] + y)
+        for gap in (0, 31, 71):
+            scored[gap : gap + 8] = False
+        error = np.sqrt(np.mean((path - y)[scored] ** 2)) / np.nanstd(y)
+        assert found == pytest.approx(error, rel=1e-9)
+
+
+@pytest.mark.parametrize("focus", ["simulation", "prediction"])
+def test_all_kinds_are_scored_on_the_same_rows(monkeypatch, data, focus):
+    """What would be scored by some of the candidates alone does not count."""
+    of_states, rows = held_out._errors_of_states, []
+
+    def of_kind(network, given, target, focus):
+        rows.append(np.flatnonzero(np.isfinite(target).any(axis=1)))
+        return of_states(network, given, target, focus)
+
+    def of_lags(through):
+        def scored(record, scaling, target):
+            rows.append(np.flatnonzero(np.isfinite(target).any(axis=1)))
+            return through(record, scaling, target)
+
+        return scored
+
+    monkeypatch.setattr(held_out, "_errors_of_states", of_kind)
+    for name in ("free_runs_through", "steps_through"):
+        monkeypatch.setattr(held_out, name, of_lags(getattr(held_out, name)))
+    quietly(estimator(focus=focus), *with_gaps(data))
+    gaps = {*range(8), *range(30, 39), *range(70, 79)}
+    folds = [set(range(75)) - gaps, set(range(75, 150)) - gaps]
+    found = [set(one.tolist()) for one in rows]
+    assert all(fold in found for fold in folds)
+    assert all(one in folds or one == folds[0] | folds[1] for one in found)
+
+
+@pytest.mark.parametrize("focus", ["simulation", "prediction"])
+def test_records_without_inputs(focus):
+    """An oscillation: the fits begin with random states, and end in a cycle."""
+    t = np.arange(150)
+    rng = np.random.default_rng(0)
+    y = np.cos(0.4 * t) + 0.02 * rng.standard_normal(150)
+    model = quietly(estimator(focus=focus, max_cycles=10, n_estimators=1), None, y)
+    columns = (model.cv_results_[name] for name in ("model", "mean_test_error"))
+    error = dict(zip(*columns, strict=True))
+    assert error["states"] < 0.1 < error["mean"]
+    alone = quietly(estimator(focus=focus, kinds="states", max_cycles=10), None, y)
+    assert alone.kinds_ == ["states"]
+    assert alone.score(None, y) > 0.98
+    path = alone.predict(np.zeros((150, 0)), y_init=y[:8])
+    assert np.abs(path - y).mean() < 0.1
+
+
+def test_one_step_ahead_where_noise_enters_the_state():
+    """Hidden states with a filter come close to lags, where a free run is no use."""
+    rng = np.random.default_rng(0)
+    u, y = rng.standard_normal((300, 1)), np.zeros(300)
+    for t in range(1, 300):
+        y[t] = 0.9 * y[t - 1] + u[t - 1, 0] + rng.standard_normal()
+    model = quietly(estimator(focus="prediction", max_cycles=10), u, y)
+    results = model.cv_results_
+    of_states = results["mean_test_error"][results["model"] == "states"][0]
+    of_lags = results["mean_test_error"][results["model"] == "linear"][0]
+    assert of_states < 1.2 * of_lags < 0.7 * results["mean_test_error"][0]
+    assert model.predict(u, y).shape == (300,)
 
 
 def test_limited_time(data):

@@ -177,6 +177,15 @@ def complete_rows(U, Y, lags, starts):
     return rows
 
 
+def n_complete_before(U, Y, starts):
+    """Number of rows directly before each, in its session, that hold no NaN."""
+    rows = np.arange(len(Y))
+    incomplete = ~np.isfinite(np.hstack([U, Y])).all(axis=1)
+    behind_gap = np.zeros(len(Y), dtype=np.int64)
+    behind_gap[1:] = np.maximum.accumulate(np.where(incomplete, rows + 1, 0))[:-1]
+    return rows - np.maximum(behind_gap, np.repeat(starts[:-1], np.diff(starts)))
+
+
 def build_lag_matrix(U, Y, lags, rows):
     """Regressors of the given rows, shape (len(rows), n_regressors)."""
     signals = [*U.T, *Y.T]
