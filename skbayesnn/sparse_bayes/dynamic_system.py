@@ -28,6 +28,7 @@ from .parameters import (
 )
 from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
+from .search import ACTIVATIONS
 from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import check_training_record, no_sample_weight
 
@@ -38,9 +39,9 @@ UNITS_OF_STATES = (8,)
 # nearly always tried.
 LONGEST_LAG = 20
 MOST_STATES = 6
-# Starts and cycles of every fit of hidden states, scored or not. There are four kinds
-# of starts; and what goes on for longer than it was scored is another model: it fits
-# short records far worse.
+# Starts and cycles of every fit of hidden states, scored or not: half of the starts are
+# linear models, the others random; and what goes on for longer than it was scored is
+# another model: it fits short records far worse.
 STATES_STARTS = 4
 STATES_CYCLES = 15
 # What the parameters of the search for lags are called here.
@@ -154,7 +155,8 @@ class DynamicSystemRegressor(
     cv_results_ : dict of ndarray
         One row per reference ("mean", "last value") and per candidate, those that were
         kept first, as in :class:`SparseBayesNARXRegressorCV`. ``model`` is the kind;
-        ``n_states`` is 0 for lags, ``lag`` is 0 for hidden states.
+        ``n_states`` is 0 for lags, ``lag`` is 0 for hidden states; ``activation`` is
+        that of their units, and empty for lags.
     summary_ : str
         One line: what was chosen, and its error beside those of the references.
     band_factor_ : ndarray of shape (n_outputs_,)
@@ -178,8 +180,9 @@ class DynamicSystemRegressor(
 
     Notes
     -----
-    A state-space network of four states is tried first, on three stretches. Others
-    follow where its error is less than 1.75 times that of the best model of lags.
+    A state-space network of four states is tried first, on three stretches, with tanh
+    units, and with rectified linear ones where its error is less than three times that
+    of the best model of lags. Others follow where it is less than 1.75 times as large.
 
     With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
     round of the search is, and the time that it still takes (it needs rich). A callback
@@ -288,11 +291,23 @@ class DynamicSystemRegressor(
         data = Data(given, stretches(given.starts, self.cv))
         if "states" in kinds:
             data = rows_for_all(data, _run_in(grids[0], states))
-        make_search = of_lags._search_of_lags(data, *grids, states=states, models=kinds)
         settings = self._settings_of_fits(of_lags)
+        units = check_hidden_layer_sizes(settings.states["hidden_layer_sizes"])
+        make_search = of_lags._search_of_lags(
+            *(data, *grids),
+            states=states,
+            activations=ACTIVATIONS if units else ACTIVATIONS[:1],
+            models=kinds,
+        )
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)
-        options = settings, make_search, callbacks, task, (*COLUMNS, "n_states")
+        options = (
+            settings,
+            make_search,
+            callbacks,
+            task,
+            (*COLUMNS, "n_states", "activation"),
+        )
         found = search_members(self, data, *options)
         self._model = found.model
         kinds = {kind_of(model) for model in found.members.models}

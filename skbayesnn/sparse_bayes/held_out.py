@@ -177,6 +177,7 @@ def make_model(candidate, seed, settings):
         return SparseBayesStateSpaceRegressor(
             candidate.n_states,
             reg_lambda=candidate.reg_lambda,
+            activation=candidate.activation,
             random_state=seed,
             **settings.states,
         )

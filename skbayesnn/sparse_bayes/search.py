@@ -8,8 +8,8 @@ where they may still change the choice:
 1. references: the mean, the last value, and linear ARX models with more and more lags,
    with and without u(t);
 2. networks, of all lags and strengths, on three of the stretches;
-3. state-space networks on the same three, if they are asked for: a single one, and
-   others only where it comes close;
+3. state-space networks on the same three, if they are asked for: one of each
+   activation, and others only where one of them comes close;
 4. those that are still close to the best, on more stretches.
 
 Where the best value is the last of its grid, the grid is continued.
@@ -33,6 +33,8 @@ STRENGTH_RANGE = (0.2, 200.0)
 STATES = (4,)
 MAX_STATES = 10
 STATES_STRENGTHS = (5.0,)
+# Smooth systems ask for the first, saturations, magnitudes and overflows for the other.
+ACTIVATIONS = ("tanh", "relu")
 # Numbers of states grow on where the last step has made the error smaller by this.
 WORTH_MORE_STATES = 1.1
 # Stretches of the first rounds and of the last one, and candidates that come into it:
@@ -64,6 +66,8 @@ class Candidate(NamedTuple):
     lag : longest lag of inputs and outputs; 0 for hidden states
     current_input : whether u(t) is a regressor
     n_states : number of hidden states; 0 for lags
+    activation : of the hidden units of a network of hidden states; empty for lags,
+        where all candidates have the same
     """
 
     model: str
@@ -72,13 +76,14 @@ class Candidate(NamedTuple):
     reg_lambda: float
     current_input: bool
     n_states: int = 0
+    activation: str = ""
 
     def __str__(self):
         kind = {"prediction": "one-step", "simulation": "free-run"}[self.fitted_to]
         if self.n_states:
             return (
-                f"network of {self.n_states} hidden states, strength "
-                f"{self.reg_lambda:g} ({kind})"
+                f"network of {self.n_states} hidden states, {self.activation}, "
+                f"strength {self.reg_lambda:g} ({kind})"
             )
         first = "0" if self.current_input else "1"
         return (
@@ -197,6 +202,7 @@ class Search:
     lags, strengths : lists of candidates, or "auto"
     current_input : whether u(t) is a regressor, or "auto"
     states : list of numbers of hidden states, or "auto"
+    activations : of networks of hidden states
     models : which of the models of a `Candidate` are tried
     """
 
@@ -210,6 +216,7 @@ class Search:
         current_input,
         limits,
         states="auto",
+        activations=ACTIVATIONS,
         models=("linear", "network"),
     ):
         self.table, self.evaluate, self.kinds = table, evaluate, kinds
@@ -221,6 +228,7 @@ class Search:
         self.strengths = list(STRENGTHS) if self.extend_strengths else strengths
         self.extend_states = isinstance(states, str)
         self.states = list(STATES) if self.extend_states else states
+        self.activations = activations
         self.limits = limits
         places = (np.arange(1, table.n_folds + 1) * 0.618034) % 1.0
         self.order = np.argsort(places)[:LAST_FOLDS].tolist()
@@ -354,40 +362,46 @@ class Search:
         """State-space networks on a few folds.
 
         The first ones decide whether there are others: their fits take longer than
-        those of lags, and where the outputs show the state they are far behind.
+        those of lags, and where the outputs show the state they are far behind. The
+        grid has the first activation; another one is tried where the best is, and the
+        grids go on with that of the best.
         """
-        folds, error = self.order[:FIRST_FOLDS], self.table.error
+        folds = self.order[:FIRST_FOLDS]
         rivals = self.table.ranked(self.table.errors, folds)
+        least = min((self.table.error(c, folds) for c in rivals), default=np.inf)
         strengths = STATES_STRENGTHS if self.extend_strengths else self.strengths
         tried = [
-            Candidate("states", "simulation", 0, strength, True, n_states)
-            for n_states in self.states
+            Candidate("states", "simulation", 0, strength, True, n, self.activations[0])
+            for n in self.states
             for strength in strengths
         ]
         self.try_all(tried, folds)
         best = self.table.ranked(tried, folds)
-        if not best or (
-            rivals and error(best[0], folds) > HOPEFUL * error(rivals[0], folds)
-        ):
-            return tried
-        # bound: all candidates differ, and both grids have ends
-        while best:
+        # farther behind where another activation may be better
+        hopeless = HOPEFUL ** min(len(self.activations), 2)
+        # bound: all candidates differ, and all grids have ends
+        while best and self.table.error(best[0], folds) <= hopeless * least:
             new = self.states_neighbours(best[0], tried)
             if not new:
                 break
             tried += new
             self.try_all(new, folds)
-            best = self.table.ranked(tried, folds)
+            best, hopeless = self.table.ranked(tried, folds), HOPEFUL
         return tried
 
     def states_neighbours(self, best, tried):
-        """What continues the grids of states where the best candidate is at an end."""
+        """Other activations, and then what continues the grids at the best's end."""
+        seen = {c.activation for c in tried}
+        others = [name for name in self.activations if name not in seen]
+        if others:
+            return [best._replace(activation=name) for name in others]
         new = []
+        alike = [c for c in tried if c.activation == best.activation]
         if self.extend_strengths:
-            alike = [c.reg_lambda for c in tried if c.n_states == best.n_states]
-            following = self.next_strength(best.reg_lambda, alike)
+            strengths = [c.reg_lambda for c in alike if c.n_states == best.n_states]
+            following = self.next_strength(best.reg_lambda, strengths)
             new += [best._replace(reg_lambda=s) for s in following]
-        fewer = [c for c in tried if c.n_states < best.n_states]
+        fewer = [c for c in alike if c.n_states < best.n_states]
         folds, error = self.order[:FIRST_FOLDS], self.table.error
         gain = min((error(c, folds) for c in fewer), default=np.inf)
         worth = WORTH_MORE_STATES * error(best, folds) <= gain

@@ -33,7 +33,7 @@ FAST = dict(
     random_state=0,
 )
 LAGS = Candidate("network", "simulation", 2, 3.0, True)
-STATES = Candidate("states", "simulation", 0, 3.0, True, 2)
+STATES = Candidate("states", "simulation", 0, 3.0, True, 2, "tanh")
 
 
 def estimator(**options):
@@ -207,7 +207,10 @@ def test_models_of_lags_are_those_of_the_search_for_lags(data):
     lags = {"lags": (2,), "reg_lambdas": (3.0,)}
     expected = quietly(SparseBayesNARXRegressorCV(**options | lags), u, y)
     model = quietly(estimator(kinds=["linear", "network"]), u, y)
-    assert model.cv_results_.keys() - expected.cv_results_.keys() == {"n_states"}
+    assert model.cv_results_.keys() - expected.cv_results_.keys() == {
+        "n_states",
+        "activation",
+    }
     for name, values in expected.cv_results_.items():
         assert_array_equal(model.cv_results_[name], values)
     for arguments in (dict(y=y), dict(y=y, horizon=4), dict(y_init=y[:2])):
@@ -238,7 +241,7 @@ def test_every_kind_is_scored_on_the_same_stretches():
     fold = np.tile(np.arange(60) * CV // 60, 2)
     model = quietly(estimator(), u, y, sessions=number)
     results = model.cv_results_
-    of_states = np.flatnonzero(results["model"] == "states")[0]
+    of_states = np.flatnonzero(results["activation"] == "tanh")[0]
     of_lags = np.flatnonzero(results["model"] == "network")[0]
     errors = results["test_error"][of_states]
     assert_array_equal(np.isfinite(errors), np.isfinite(results["test_error"][of_lags]))
@@ -249,6 +252,7 @@ def test_every_kind_is_scored_on_the_same_stretches():
             hidden_layer_sizes=2,
             reg_lambda=3.0,
             n_restarts=dynamic_system.STATES_STARTS,
+            activation="tanh",
             max_cycles=3,
             random_state=seeds[left_out],
         )
@@ -375,18 +379,20 @@ def states_alone(data, **options):
     u, y = data
     model = quietly(estimator(kinds="states", n_estimators=1, **options), u, y)
     fold = np.arange(150) * CV // 150
+    errors = model.cv_results_["test_error"][model.cv_results_["activation"] == "tanh"]
     for number, seed in enumerate(start_seeds(CV)):
         plain = SparseBayesStateSpaceRegressor(
             *(2,),
             hidden_layer_sizes=2,
             reg_lambda=3.0,
             n_restarts=dynamic_system.STATES_STARTS,
+            activation="tanh",
             max_cycles=3,
             random_state=seed,
         )
         hidden = fold == number
         quietly(plain, u, np.where(hidden, np.nan, y))
-        yield model.cv_results_["test_error"][2, number], plain, hidden
+        yield errors[0, number], plain, hidden
 
 
 @pytest.mark.parametrize("focus", ["simulation", "prediction"])
@@ -532,11 +538,30 @@ def search(errors, **options):
 
 
 def test_hidden_states_that_are_far_behind_are_tried_once():
-    errors = {"linear": 0.5, "network": 0.1, "states": 0.18}
+    errors = {"linear": 0.5, "network": 0.1, "states": 0.4}
     table = search(lambda candidate: errors[candidate.model])
     tried = [c for c in table.errors if c.model == "states"]
-    assert [c.n_states for c in tried] == [4]
+    assert [(c.n_states, c.activation) for c in tried] == [(4, "tanh")]
     assert np.isfinite(table.errors[tried[0]]).sum() == 3
+
+
+def test_both_activations_are_tried_once():
+    """Those that are too far behind with the first may be closer with the other."""
+
+    def errors(candidate):
+        if candidate.model != "states":
+            return 0.1
+        return {"tanh": 0.25, "relu": 0.16}[candidate.activation] / candidate.n_states
+
+    def far(candidate):
+        return errors(candidate) * (4.0 if candidate.model == "states" else 1.0)
+
+    table = search(far)
+    tried = [c for c in table.errors if c.model == "states"]
+    assert [c.activation for c in tried].count("tanh") == 1
+    assert {c.activation for c in tried if c.n_states > 4} == {"relu"}
+    table = search(far, activations=("tanh",))
+    assert len([c for c in table.errors if c.model == "states"]) == 1
 
 
 def test_hidden_states_that_come_close_are_tried_with_more():
@@ -546,6 +571,7 @@ def test_hidden_states_that_come_close_are_tried_with_more():
         if candidate.model != "states":
             return 0.1
         off = abs(np.log(candidate.reg_lambda / 1.667))
+        off += candidate.activation == "tanh"
         return by_states[candidate.n_states] * (1.0 + 0.01 * off)
 
     table = search(errors)
@@ -554,6 +580,7 @@ def test_hidden_states_that_come_close_are_tried_with_more():
     assert {c.n_states for c in tried} == {4, 6, 8, 10}
     best = min(tried, key=table.error)
     assert best.n_states == 10 and best.reg_lambda == 1.667
+    assert best.activation == "relu"
     # the best is tried on all stretches
     assert np.isfinite(table.errors[best]).sum() == 5
     small = search(lambda c: 0.1)
