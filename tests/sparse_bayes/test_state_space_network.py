@@ -217,6 +217,14 @@ def test_states_that_the_outputs_do_not_need_are_pruned():
     np.testing.assert_allclose(modulus[:-2], 0.0, atol=0.05)
 
 
+def test_the_networks_of_an_ensemble_have_no_more_states_than_needed():
+    """Four states are offered to a system of two."""
+    U, y, number, _ = cases.records((200, 200), noise=0.05)
+    model = linear(hidden_layer_sizes=3, reg_lambda=5.0, n_restarts=4, n_estimators=3)
+    model.set_params(n_states=4).fit(U, y, sessions=number)
+    assert [member.order_ for member in model.estimators_] == [2, 2, 2]
+
+
 def servo(n_rows, seed, step=1.0, rows_per_input=1):
     """A position that follows a force: speed forgets it, position does not."""
     rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ one more would have been worth its price (see `state_order`).
 
 import warnings
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels.activations import ACTIVATION_NAMES
@@ -22,8 +23,8 @@ STARTS = 0.5
 def learn_states(problem, seed, *, n_starts, n_networks, n_jobs):
     """The `result.Fit` with the smallest number of states that pays, to all rows.
 
-    Arguments as of `restarts.learn`. Ensembles keep the number of states with which
-    each of their networks ends, and fits that did not end by themselves theirs.
+    Arguments as of `restarts.learn`. All networks of an ensemble come from one fit.
+    Fits whose best network did not end by itself keep their states.
     """
     fit = _search(problem, seed, n_starts, n_networks, n_jobs)
     networks = tuple(refine(problem, one, seed) for one in fit.networks)
@@ -33,8 +34,9 @@ def learn_states(problem, seed, *, n_starts, n_networks, n_jobs):
 def _search(problem, seed, n_starts, n_networks, n_jobs):
     options = {"n_networks": n_networks, "n_jobs": n_jobs}
     fit = learn(problem, seed, n_starts=n_starts, **options)
-    if n_networks > 1 or not fit.networks[0].finished:
+    if not fit.networks[0].finished:
         return fit
+    n_starts = max(n_networks, int(STARTS * n_starts))
     order = _order(problem, fit)
     tried = min(order, problem.starts.n_states - 1)
     # bound: each turn tries fewer states
@@ -44,14 +46,12 @@ def _search(problem, seed, n_starts, n_networks, n_jobs):
             smaller = learn(
                 _with_fewer(problem, fit, tried),
                 seed + tried,
-                n_starts=max(1, int(STARTS * n_starts)),
+                n_starts=n_starts,
                 **options,
             )
-        found = _order(problem, smaller)
-        saved = (order - found) * price(problem.settings, problem.stages[-1].data)
-        worse = smaller.networks[0].objective > fit.networks[0].objective + saved
+        worse = _cost(problem, smaller) > _cost(problem, fit)
         if not (worse or smaller.networks[0].diverged):
-            fit, order = smaller, found
+            fit, order = smaller, _order(problem, smaller)
         elif tried < order:
             break
         tried = min(tried, order) - 1
@@ -59,7 +59,17 @@ def _search(problem, seed, n_starts, n_networks, n_jobs):
 
 
 def _order(problem, fit):
+    """Number of states of the best network."""
     return count_states(fit.networks[0].fitted.network, problem.starts.n_states)
+
+
+def _cost(problem, fit):
+    """Mean objective of the networks, with the price of their states."""
+    n_states = problem.starts.n_states
+    orders = [count_states(one.fitted.network, n_states) for one in fit.networks]
+    objectives = [one.objective for one in fit.networks]
+    of_a_state = price(problem.settings, problem.stages[-1].data)
+    return np.mean(objectives) + of_a_state * np.mean(orders)
 
 
 def _with_fewer(problem, fit, n_states):
