@@ -28,7 +28,7 @@ from .parameters import (
 )
 from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
-from .search import ACTIVATIONS
+from .search import ACTIVATIONS, FEW_CYCLES
 from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import check_training_record, no_sample_weight
 
@@ -39,11 +39,9 @@ UNITS_OF_STATES = (8,)
 # nearly always tried.
 LONGEST_LAG = 20
 MOST_STATES = 6
-# Starts and cycles of every fit of hidden states, scored or not: half of the starts are
-# linear models, the others random; and what goes on for longer than it was scored is
-# another model: it fits short records far worse.
+# Starts of every fit of hidden states, scored or not: half of them are linear models,
+# the others random.
 STATES_STARTS = 4
-STATES_CYCLES = 15
 # What the parameters of the search for lags are called here.
 OF_LAGS = (
     *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus"),
@@ -136,8 +134,8 @@ class DynamicSystemRegressor(
         Stretches, of equal length, into which every session is cut. At most five of
         them are held out, in turn.
     max_cycles : int, default=200
-        Largest number of cycles of a fit. Fits that are only scored end after 15 in
-        their last stage.
+        Largest number of cycles of a fit. Fits of lags that are only scored end after
+        15 in their last stage; of hidden states both numbers are candidates.
     checkpoint : str, path-like or None, default=None
         File to which ``fit`` writes every fit that is done, as
         :class:`SparseBayesNARXRegressorCV` does: if it was killed, the same call goes
@@ -156,7 +154,8 @@ class DynamicSystemRegressor(
         One row per reference ("mean", "last value") and per candidate, those that were
         kept first, as in :class:`SparseBayesNARXRegressorCV`. ``model`` is the kind;
         ``n_states`` is 0 for lags, ``lag`` is 0 for hidden states; ``activation`` is
-        that of their units, and empty for lags.
+        that of their units, and empty for lags; ``max_cycles`` is the largest number
+        of cycles of their last stage, and 0 for lags.
     summary_ : str
         One line: what was chosen, and its error beside those of the references.
     band_factor_ : ndarray of shape (n_outputs_,)
@@ -182,7 +181,9 @@ class DynamicSystemRegressor(
     -----
     A state-space network of four states is tried first, on three stretches, with tanh
     units, and with rectified linear ones where its error is less than three times that
-    of the best model of lags. Others follow where it is less than 1.75 times as large.
+    of the best model of lags. Others follow where it is less than 1.75 times as large,
+    first the better one of these, fitted until its objective settles, with the search
+    for the number of states of :class:`SparseBayesStateSpaceRegressor`.
 
     With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
     round of the search is, and the time that it still takes (it needs rich). A callback
@@ -297,6 +298,7 @@ class DynamicSystemRegressor(
             *(data, *grids),
             states=states,
             activations=ACTIVATIONS if units else ACTIVATIONS[:1],
+            states_cycles=sorted({min(self.max_cycles, FEW_CYCLES), self.max_cycles}),
             models=kinds,
         )
         callbacks = Callbacks(self, X, y)
@@ -306,7 +308,7 @@ class DynamicSystemRegressor(
             make_search,
             callbacks,
             task,
-            (*COLUMNS, "n_states", "activation"),
+            (*COLUMNS, "n_states", "activation", "max_cycles"),
         )
         found = search_members(self, data, *options)
         self._model = found.model
@@ -332,7 +334,6 @@ class DynamicSystemRegressor(
         states = {
             "hidden_layer_sizes": UNITS_OF_STATES if isinstance(units, str) else units,
             "noise": self.noise,
-            "max_cycles": min(self.max_cycles, STATES_CYCLES),
             "n_restarts": STATES_STARTS,
         }
         return Settings(self.focus, of_lags._settings_of_fits().lags, states)

@@ -141,6 +141,8 @@ def fit_or_score(task, settings, data, sample):
         return _fit(model, sample.given)
     least_squares = candidate.model == "linear" and candidate.reg_lambda == 0.0
     enough = LINEAR_CYCLES if least_squares else SCORED_CYCLES
+    # how long hidden states are fitted is a part of what is chosen
+    enough = candidate.max_cycles or enough
     model.set_params(max_cycles=min(model.max_cycles, enough))
     hidden = (sample.folds == fold)[:, None]
     seen = sample.given._replace(Y=np.where(hidden, np.nan, sample.Y))
@@ -178,6 +180,7 @@ def make_model(candidate, seed, settings):
             candidate.n_states,
             reg_lambda=candidate.reg_lambda,
             activation=candidate.activation,
+            max_cycles=candidate.max_cycles,
             random_state=seed,
             **settings.states,
         )

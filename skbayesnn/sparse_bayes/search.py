@@ -35,6 +35,9 @@ MAX_STATES = 10
 STATES_STRENGTHS = (5.0,)
 # Smooth systems ask for the first, saturations, magnitudes and overflows for the other.
 ACTIVATIONS = ("tanh", "relu")
+# Fits that go on from there to their end, and search for their number of states, are
+# another model: better where records are long, far worse where they are short.
+FEW_CYCLES = 15
 # Numbers of states grow on where the last step has made the error smaller by this.
 WORTH_MORE_STATES = 1.1
 # Stretches of the first rounds and of the last one, and candidates that come into it:
@@ -68,6 +71,7 @@ class Candidate(NamedTuple):
     n_states : number of hidden states; 0 for lags
     activation : of the hidden units of a network of hidden states; empty for lags,
         where all candidates have the same
+    max_cycles : of the last stage of fits of hidden states; 0 for lags
     """
 
     model: str
@@ -77,13 +81,14 @@ class Candidate(NamedTuple):
     current_input: bool
     n_states: int = 0
     activation: str = ""
+    max_cycles: int = 0
 
     def __str__(self):
         kind = {"prediction": "one-step", "simulation": "free-run"}[self.fitted_to]
         if self.n_states:
             return (
                 f"network of {self.n_states} hidden states, {self.activation}, "
-                f"strength {self.reg_lambda:g} ({kind})"
+                f"strength {self.reg_lambda:g}, up to {self.max_cycles} cycles ({kind})"
             )
         first = "0" if self.current_input else "1"
         return (
@@ -202,7 +207,8 @@ class Search:
     lags, strengths : lists of candidates, or "auto"
     current_input : whether u(t) is a regressor, or "auto"
     states : list of numbers of hidden states, or "auto"
-    activations : of networks of hidden states
+    activations, states_cycles : of networks of hidden states, and of their fits; the
+        others are tried where the first are the best
     models : which of the models of a `Candidate` are tried
     """
 
@@ -217,6 +223,7 @@ class Search:
         limits,
         states="auto",
         activations=ACTIVATIONS,
+        states_cycles=(FEW_CYCLES,),
         models=("linear", "network"),
     ):
         self.table, self.evaluate, self.kinds = table, evaluate, kinds
@@ -228,7 +235,7 @@ class Search:
         self.strengths = list(STRENGTHS) if self.extend_strengths else strengths
         self.extend_states = isinstance(states, str)
         self.states = list(STATES) if self.extend_states else states
-        self.activations = activations
+        self.activations, self.states_cycles = activations, states_cycles
         self.limits = limits
         places = (np.arange(1, table.n_folds + 1) * 0.618034) % 1.0
         self.order = np.argsort(places)[:LAST_FOLDS].tolist()
@@ -363,15 +370,16 @@ class Search:
 
         The first ones decide whether there are others: their fits take longer than
         those of lags, and where the outputs show the state they are far behind. The
-        grid has the first activation; another one is tried where the best is, and the
-        grids go on with that of the best.
+        grid has the first activation and few cycles; the others are tried where the
+        best is, and the grids go on with those of the best.
         """
         folds = self.order[:FIRST_FOLDS]
         rivals = self.table.ranked(self.table.errors, folds)
         least = min((self.table.error(c, folds) for c in rivals), default=np.inf)
         strengths = STATES_STRENGTHS if self.extend_strengths else self.strengths
+        kind = self.activations[0], self.states_cycles[0]
         tried = [
-            Candidate("states", "simulation", 0, strength, True, n, self.activations[0])
+            Candidate("states", "simulation", 0, strength, True, n, *kind)
             for n in self.states
             for strength in strengths
         ]
@@ -390,13 +398,20 @@ class Search:
         return tried
 
     def states_neighbours(self, best, tried):
-        """Other activations, and then what continues the grids at the best's end."""
+        """Other activations, more cycles, and then what continues the grids."""
         seen = {c.activation for c in tried}
-        others = [name for name in self.activations if name not in seen]
+        others = [
+            best._replace(activation=a) for a in self.activations if a not in seen
+        ]
+        if not others:
+            seen = {c.max_cycles for c in tried}
+            more = [n for n in self.states_cycles if n not in seen]
+            others = [best._replace(max_cycles=n) for n in more]
         if others:
-            return [best._replace(activation=name) for name in others]
+            return others
         new = []
-        alike = [c for c in tried if c.activation == best.activation]
+        like_best = best.activation, best.max_cycles
+        alike = [c for c in tried if (c.activation, c.max_cycles) == like_best]
         if self.extend_strengths:
             strengths = [c.reg_lambda for c in alike if c.n_states == best.n_states]
             following = self.next_strength(best.reg_lambda, strengths)

@@ -86,7 +86,13 @@ def test_the_kind_that_the_system_asks_for(system, options, kind):
 
 
 def choose(monkeypatch, *candidates):
-    monkeypatch.setattr(narx_cv, "close_to_best", lambda table: [*candidates])
+    """The candidates of the table that are these, whatever their number of cycles."""
+
+    def chosen(table):
+        by_rest = {c._replace(max_cycles=0): c for c in table.errors}
+        return [by_rest[c] for c in candidates]
+
+    monkeypatch.setattr(narx_cv, "close_to_best", chosen)
 
 
 @pytest.fixture(scope="module")
@@ -207,10 +213,8 @@ def test_models_of_lags_are_those_of_the_search_for_lags(data):
     lags = {"lags": (2,), "reg_lambdas": (3.0,)}
     expected = quietly(SparseBayesNARXRegressorCV(**options | lags), u, y)
     model = quietly(estimator(kinds=["linear", "network"]), u, y)
-    assert model.cv_results_.keys() - expected.cv_results_.keys() == {
-        "n_states",
-        "activation",
-    }
+    added = model.cv_results_.keys() - expected.cv_results_.keys()
+    assert added == {"n_states", "activation", "max_cycles"}
     for name, values in expected.cv_results_.items():
         assert_array_equal(model.cv_results_[name], values)
     for arguments in (dict(y=y), dict(y=y, horizon=4), dict(y_init=y[:2])):
@@ -562,6 +566,21 @@ def test_both_activations_are_tried_once():
     assert {c.activation for c in tried if c.n_states > 4} == {"relu"}
     table = search(far, activations=("tanh",))
     assert len([c for c in table.errors if c.model == "states"]) == 1
+
+
+@pytest.mark.parametrize("better", [15, 200])
+def test_fits_until_the_end_are_tried_once(better):
+    """And the grids go on with those that are better."""
+
+    def errors(candidate):
+        if candidate.model != "states":
+            return 0.1
+        return (0.1 if candidate.max_cycles == better else 0.11) / candidate.n_states
+
+    tried = search(errors, activations=("tanh",), states_cycles=(15, 200)).errors
+    found = [(c.n_states, c.max_cycles) for c in tried if c.model == "states"]
+    assert found[:2] == [(4, 15), (4, 200)]
+    assert {cycles for _, cycles in found[2:]} == {better}
 
 
 def test_hidden_states_that_come_close_are_tried_with_more():
