@@ -36,7 +36,8 @@ STATES_STRENGTHS = (5.0,)
 # Smooth systems ask for the first, saturations, magnitudes and overflows for the other.
 ACTIVATIONS = ("tanh", "relu")
 # Fits that go on from there to their end, and search for their number of states, are
-# another model: better where records are long, far worse where they are short.
+# another model: on simulated tanks of 1,024 rows their errors were about half as large,
+# on 300 rows of a hair dryer larger.
 FEW_CYCLES = 15
 # Numbers of states grow on where the last step has made the error smaller by this.
 WORTH_MORE_STATES = 1.1
