@@ -11,6 +11,7 @@ from skbayesnn import SparseBayesStateSpaceRegressor
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning, ExtrapolationWarning
 from skbayesnn.sparse_bayes.learning import restarts
+from skbayesnn.sparse_bayes.prediction import state_forecast
 
 
 def linear(**options):
@@ -124,6 +125,26 @@ def test_gross_errors_count_little(sessions):
     ]
     assert errors[0] < 0.1 * errors[1]
     assert robust.degrees_of_freedom_ < 10.0
+
+
+@pytest.mark.parametrize("horizon", [1, 3, None])
+def test_bands_do_not_depend_on_the_blocks_of_rows(
+    monkeypatch, model, sessions, horizon
+):
+    """Derivatives of many rows are never kept at once."""
+    U, y, number, _ = sessions
+    y = np.where(np.arange(len(y)) % 17 == 5, np.nan, y)
+    arguments = dict(y=y, horizon=horizon, sessions=number)
+
+    def found():
+        drawn = model.sample_y(U, n_samples=3, random_state=0, **arguments)
+        return *model.predict(U, return_std=True, **arguments), drawn
+
+    whole = found()
+    for n_bytes in (1, 1000):
+        monkeypatch.setattr(state_forecast, "BLOCK_BYTES", n_bytes)
+        for one, other in zip(found(), whole, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

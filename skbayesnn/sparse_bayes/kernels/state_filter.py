@@ -114,8 +114,8 @@ class _Workspace(NamedTuple):
     gain: np.ndarray
 
 
-def run_filter(layers, run, covariance, noise, plan, of_free_run=None):
-    """`Filtered` records.
+def run_filter(layers, run, covariance, noise, plan):
+    """`Filtered` records, without derivatives.
 
     Parameters
     ----------
@@ -124,37 +124,59 @@ def run_filter(layers, run, covariance, noise, plan, of_free_run=None):
         Of the states at the first rows of records.
     noise : FilterNoise
     plan : Plan
-    of_free_run : (n_rows * n_outputs, n_kept), default=None
-        Derivatives of the outputs of a free run by the parameters. None for no
-        derivatives.
     """
-    shape, n_states = plan.Y.shape, run.initial.shape[1]
-    n_columns = 0 if of_free_run is None else of_free_run.shape[1] + n_states
-    if of_free_run is None:
-        of_free_run = np.zeros((shape[0] * shape[1], 0))
-    filtered = Filtered(
-        *(np.full(shape, np.nan) for _ in range(2)),
-        np.zeros((shape[0] * shape[1], n_columns)),
-        *(np.full(shape, np.nan) for _ in range(2)),
-        empty_belief(n_states, n_columns),
-    )
-    scratch, work = row_memory(layers), _workspace(n_states, shape[1], n_columns)
-    probe = empty_belief(n_states, n_columns)
-    # the derivatives of an unstable run may exceed all numbers where it does not
-    with np.errstate(all="ignore"):
-        _filter_rows(
-            layers,
-            run,
-            covariance,
-            noise,
-            plan,
-            of_free_run,
-            scratch,
-            work,
-            probe,
-            filtered,
-        )
+    whole = [(slice(0, len(plan.Y)), None)]
+    _, filtered = next(filter_by_block(layers, run, covariance, noise, plan, whole))
     return filtered
+
+
+def filter_by_block(layers, run, covariance, noise, plan, blocks):
+    """Yield rows and what is `Filtered` there, block by block.
+
+    Other arguments as of `run_filter`. No run ahead leads from one block to another.
+
+    Parameters
+    ----------
+    blocks : iterable of (slice, array)
+        Rows one behind the other, and the derivatives (n_rows * n_outputs, n_kept) of
+        their outputs in a free run by the parameters, None for no derivatives.
+    """
+    n_outputs, n_states, begun = plan.Y.shape[1], run.initial.shape[1], None
+    for rows, of_free_run in blocks:
+        n_rows, n_columns = rows.stop - rows.start, 0
+        if of_free_run is None:
+            of_free_run = np.zeros((n_rows * n_outputs, 0))
+        else:
+            n_columns = of_free_run.shape[1] + n_states
+        if begun is None:
+            beliefs = [empty_belief(n_states, n_columns) for _ in range(2)]
+            work = _workspace(n_states, n_outputs, n_columns)
+            begun = row_memory(layers), work, *beliefs
+        scratch, work, probe, belief = begun
+        filtered = Filtered(
+            *(np.full((n_rows, n_outputs), np.nan) for _ in range(2)),
+            np.zeros((n_rows * n_outputs, n_columns)),
+            *(np.full((n_rows, n_outputs), np.nan) for _ in range(2)),
+            belief,
+        )
+        part = run._replace(
+            X=run.X[rows], begin=run.begin[rows], initial=run.initial[rows]
+        )
+        records = covariance[np.count_nonzero(run.begin[: rows.start]) :]
+        planned = _plan_of(plan, rows)
+        arguments = part, records, noise, planned, of_free_run, scratch, work, probe
+        # the derivatives of an unstable run may exceed all numbers where it does not
+        with np.errstate(all="ignore"):
+            _filter_rows(layers, *arguments, filtered)
+        yield rows, filtered
+
+
+def _plan_of(plan, rows):
+    """The plan of some rows, counted from the first of them."""
+    last = plan.last[rows]
+    last = np.where(last >= 0, last - rows.start, last)
+    first = plan.first[rows] - rows.start
+    return Plan(plan.Y[rows], plan.filtered[rows], last, first)
 
 
 def empty_belief(n_states, n_columns=0):
@@ -352,7 +374,8 @@ def _filter_rows(
 ):
     belief = filtered.belief
     n_states = len(belief.mean)
-    lost, number = True, 0
+    # a belief is NaN before the first record, and where the rows before were lost
+    lost, number = np.isnan(belief.mean[0]), 0
     for row in range(len(plan.Y)):
         if run.begin[row]:
             _begin(run.initial[row], covariance[number], belief)

@@ -90,17 +90,65 @@ def run_state_sensitivities(layers, run, n_outputs, kept, by_initial=False):
     return *_derive(layers, run, n_outputs, places, S, True), S
 
 
+def sensitivities_by_block(layers, run, n_outputs, kept, n_rows):
+    """Yield rows of a run, as a slice, and the derivatives of their outputs.
+
+    As `run_state_sensitivities`, for so many rows at a time, which keep less memory.
+    """
+    n_columns, places = len(kept), parameter_places(layers, kept)
+    begun = _begin_run(layers, run, n_outputs, n_columns)
+    for first in range(0, len(run.X), n_rows):
+        rows = slice(first, min(first + n_rows, len(run.X)))
+        S = np.zeros(((rows.stop - first) * n_outputs, n_columns))
+        _go_through(layers, run, rows, begun, places, S, True)
+        yield rows, S
+
+
 def _derive(layers, run, n_outputs, places, S, with_derivatives):
-    n_states = run.initial.shape[1]
-    states = np.full((len(run.X), n_states), np.nan)
-    outputs = np.full((len(run.X), n_outputs), np.nan)
-    memory = _Memory(*(np.zeros((n_states, S.shape[1])) for _ in range(2)))
-    scratch = row_memory(layers)
+    begun = _begin_run(layers, run, n_outputs, S.shape[1])
+    whole = slice(0, len(run.X))
+    _go_through(layers, run, whole, begun, places, S, with_derivatives)
+    return begun.states, begun.outputs
+
+
+class _Begun(NamedTuple):
+    """What a run has come to, NaN in the rows ahead, and its memory."""
+
+    states: np.ndarray
+    outputs: np.ndarray
+    memory: _Memory
+    scratch: NamedTuple
+
+
+def _begin_run(layers, run, n_outputs, n_columns):
+    n_rows, n_states = len(run.X), run.initial.shape[1]
+    return _Begun(
+        np.full((n_rows, n_states), np.nan),
+        np.full((n_rows, n_outputs), np.nan),
+        _Memory(*(np.zeros((n_states, n_columns)) for _ in range(2))),
+        row_memory(layers),
+    )
+
+
+def _go_through(layers, run, rows, begun, places, S, with_derivatives):
+    """Run through some rows, behind those before them."""
+    # the row that follows gets its state
+    behind = slice(rows.start, rows.stop + 1)
+    part = run._replace(
+        X=run.X[behind], begin=run.begin[behind], initial=run.initial[behind]
+    )
     # literals would compile the kernel once more
     _run_rows(
-        layers, run, states, outputs, places, S, memory, scratch, bool(with_derivatives)
+        layers,
+        part,
+        begun.states[behind],
+        begun.outputs[rows],
+        places,
+        S,
+        begun.memory,
+        begun.scratch,
+        bool(with_derivatives),
     )
-    return states, outputs
 
 
 @kernel(inline="always")
@@ -146,8 +194,9 @@ def _run_rows(layers, run, states, outputs, places, S, memory, scratch, derive):
     of_state, of_next = memory.of_state, memory.of_next
     n_states, n_outputs = states.shape[1], outputs.shape[1]
     first, n_weights = len(a) - n_states - n_outputs, len(source)
+    # where rows before were lost, their states are NaN, and so is this one's
     lost = False
-    for row in range(len(X)):
+    for row in range(len(outputs)):
         if begin[row]:
             _start(run, row, n_weights, states, of_state)
             lost = False

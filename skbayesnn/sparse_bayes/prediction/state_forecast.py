@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.state_filter import Filtered, Plan, run_filter
-from ..kernels.state_recursion import run_state_sensitivities
+from ..kernels.state_filter import Plan, filter_by_block, run_filter
+from ..kernels.state_recursion import sensitivities_by_block
+from ..records.residuals import BLOCK_BYTES
 from .forecast import Forecast
 from .initial_states import (
     estimated_start,
@@ -49,36 +50,54 @@ class Segment(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Scaled predictions, linearised, of the rows of some segments; elsewhere NaN.
+    """Scaled predictions of some rows, linearised; NaN where there are none.
 
+    rows : slice of the record
     outputs, noise : (n_rows, n_outputs), without and the variance of what is not in S
     by_weights : (n_rows, n_outputs, n_kept) derivatives
     by_start : (n_rows, n_outputs, n_states)
-    covariance : (n_segments, n_states, n_states) of the states at the starts
-    segment : (n_rows,) number of the segment of each row, -1 for none
-    diverged : (n_rows,) bool
     """
 
+    rows: slice
     outputs: np.ndarray
     noise: np.ndarray
     by_weights: np.ndarray
     by_start: np.ndarray
-    covariance: np.ndarray
+
+
+class Query(NamedTuple):
+    """What is asked of a network: its record in segments, and from where they begin.
+
+    segment : (n_rows,) number of the segment of each row, -1 for none
+    covariance : (n_segments, n_states, n_states) of the states at the starts
+    of_records : the same of segments that have rows
+    """
+
+    record: NamedTuple
+    segments: list
     segment: np.ndarray
-    diverged: np.ndarray
+    covariance: np.ndarray
+    of_records: np.ndarray
+    run: NamedTuple
+    plan: Plan
+    horizon: float
 
 
 def forecast(network, record, n_known, horizon, return_std):
     """Forecast of one `StateSpaceNetwork`; arguments as in `ensemble.forecast`."""
     scaling, std = network.fitted.scaling, None
-    paths = _paths(network, record, n_known, horizon, return_std)
+    query = _pose(network, record, n_known, horizon)
     given = _given(network, record, n_known, horizon)
-    outputs = paths.outputs * scaling.y_scale + scaling.y_offset
     if return_std:
-        std = np.sqrt(_variance(network.fitted, paths)) * scaling.y_scale
-        std = np.where(given, 0.0, std)
-    mean = np.where(given, record.Y, outputs)
-    return Forecast(mean, std, int(paths.diverged.sum()))
+        outputs, variance = np.full_like(record.Y, np.nan), np.zeros_like(record.Y)
+        for paths in _linearized(network, query):
+            outputs[paths.rows] = paths.outputs
+            variance[paths.rows] = _variance(network.fitted, query, paths)
+        std = np.where(given, 0.0, np.sqrt(variance) * scaling.y_scale)
+    else:
+        outputs = _outputs(network, query)
+    mean = np.where(given, record.Y, outputs * scaling.y_scale + scaling.y_offset)
+    return Forecast(mean, std, int(_diverged(query, outputs).sum()))
 
 
 def draws(network, record, n_known, horizon, n_samples, rng):
@@ -88,22 +107,33 @@ def draws(network, record, n_known, horizon, n_samples, rng):
     back: they have the mean and the variance of `forecast`.
     """
     fitted = network.fitted
-    paths = _paths(network, record, n_known, horizon, True)
+    query = _pose(network, record, n_known, horizon)
     deviations = weight_deviations(fitted, n_samples, rng)
-    drawn = paths.outputs + np.tensordot(deviations, paths.by_weights, (1, 2))
-    for number, covariance in enumerate(paths.covariance):
-        rows = paths.segment == number
-        factor = covariance_factor(covariance)
-        moved = rng.standard_normal((n_samples, len(factor))) @ factor.T
-        drawn[:, rows] += np.tensordot(moved, paths.by_start[rows], (1, 2))
+    moved = [
+        rng.standard_normal((n_samples, network.n_states))
+        @ covariance_factor(covariance).T
+        for covariance in query.covariance
+    ]
+    drawn = np.full((n_samples, *record.Y.shape), np.nan)
+    outputs, noise = np.full_like(record.Y, np.nan), np.full_like(record.Y, np.nan)
+    for paths in _linearized(network, query):
+        rows = paths.rows
+        outputs[rows], noise[rows] = paths.outputs, paths.noise
+        part = paths.outputs + np.tensordot(deviations, paths.by_weights, (1, 2))
+        segment = query.segment[rows]
+        for number in np.unique(segment[segment >= 0]):
+            of_this = segment == number
+            by_start = paths.by_start[of_this]
+            part[:, of_this] += np.tensordot(moved[number], by_start, (1, 2))
+        drawn[:, rows] = part
     with np.errstate(invalid="ignore"):
         beyond = (np.abs(drawn) > fitted.scaling.limit).any(axis=2)
-    beyond |= paths.diverged
+    beyond |= _diverged(query, outputs)
     lost = beyond.any(axis=1)
     if horizon == np.inf:
-        beyond = _to_the_end(beyond, paths.segment)
+        beyond = _to_the_end(beyond, query.segment)
     drawn[beyond] = np.nan
-    drawn += unit_noise(fitted, drawn.shape, rng) * np.sqrt(paths.noise)
+    drawn += unit_noise(fitted, drawn.shape, rng) * np.sqrt(noise)
     drawn = drawn * fitted.scaling.y_scale + fitted.scaling.y_offset
     given = _given(network, record, n_known, horizon)
     drawn = np.where(given, record.Y, drawn)
@@ -197,93 +227,102 @@ def _plan(network, record, segments, horizon):
     )
     for begin, told, first, stop in segments:
         length = int(min(horizon, stop - first))
-        last_run = first if horizon == np.inf else stop - length
+        if horizon == np.inf:
+            # the filter goes on without outputs
+            plan.Y[told:first] = scaled[told:first]
+            plan.filtered[begin:stop] = True
+            gaps = begin + np.flatnonzero(np.isnan(record.Y[begin:first]).any(axis=1))
+            alone = np.append(gaps, np.arange(first, stop))
+            plan.first[alone] = plan.last[alone] = alone
+            continue
+        last_run = stop - length
         plan.Y[told:last_run] = scaled[told:last_run]
         plan.filtered[begin:last_run] = True
         if first < stop:
             plan.first[first] = first
             plan.last[first] = first + length - 1
-        if horizon == np.inf:
-            gaps = begin + np.flatnonzero(np.isnan(record.Y[begin:first]).any(axis=1))
-            plan.first[gaps] = plan.last[gaps] = gaps
         later = np.arange(first + 1, last_run + 1)
         plan.first[later] = plan.last[later] = later + length - 1
     return plan
 
 
-def _paths(network, record, n_known, horizon, linearized):
-    """`Paths` of a record, without derivatives and noise unless ``linearized``."""
+def _pose(network, record, n_known, horizon):
+    """The `Query` of a record."""
     segments = _segments(network, record, n_known, horizon)
     start = _starts(network, record, segments)
-    plan = _plan(network, record, segments, horizon)
     segment = np.full(len(record.U), -1)
     for number, (begin, _, _, stop) in enumerate(segments):
         segment[begin:stop] = number
-    begins = [one.begin for one in segments if one.begin < one.stop]
     used = np.array([one.begin < one.stop for one in segments], dtype=bool)
-    U = scaled_inputs(network, record.U)
-    run = lay_out(network, U, begins, start.state[used])
-    fitted = network.fitted
-    kept = np.flatnonzero(fitted.network.keep) if linearized else None
-    if not linearized and np.isnan(plan.Y).all():
-        outputs = np.where(segment[:, None] >= 0, run_outputs(network, run), np.nan)
-        found = Filtered(outputs, None, np.zeros((plan.Y.size, 0)), None, None, None)
-    else:
-        layers, covariance = fitted.network.layers, start.covariance[used]
-        of_free_run = None
-        if linearized:
-            # zero where this run diverges: what the weights add is not known there
-            n_outputs = network.n_outputs
-            _, _, of_free_run = run_state_sensitivities(layers, run, n_outputs, kept)
-        found = run_filter(layers, run, covariance, network.noise, plan, of_free_run)
-    n_kept, n_states = (len(kept), network.n_states) if linearized else (0, 0)
-    of_weights, of_start = np.split(found.S, [n_kept], axis=1)
-    paths = Paths(
-        found.outputs,
-        None,
-        of_weights.reshape(*record.Y.shape, n_kept),
-        of_start.reshape(*record.Y.shape, n_states),
-        start.covariance,
-        segment,
-        _diverged(record, segments, found.outputs),
-    )
-    if linearized:
-        paths = paths._replace(noise=_noise(network, found, paths, horizon))
-    return paths
+    begins = [one.begin for one in segments if one.begin < one.stop]
+    run = lay_out(network, scaled_inputs(network, record.U), begins, start.state[used])
+    plan = _plan(network, record, segments, horizon)
+    covariance, of_records = start.covariance, start.covariance[used]
+    return Query(record, segments, segment, covariance, of_records, run, plan, horizon)
 
 
-def _diverged(record, segments, outputs):
+def _outputs(network, query):
+    """Scaled predictions (n_rows, n_outputs)."""
+    if np.isnan(query.plan.Y).all():
+        outputs = run_outputs(network, query.run)
+        return np.where(query.segment[:, None] >= 0, outputs, np.nan)
+    layers, noise = network.fitted.network.layers, network.noise
+    return run_filter(layers, query.run, query.of_records, noise, query.plan).outputs
+
+
+def _linearized(network, query):
+    """Yield the `Paths` of a record, some rows at a time, which fit into the cache."""
+    layers = network.fitted.network.layers
+    kept = np.flatnonzero(network.fitted.network.keep)
+    n_outputs, n_rows = network.n_outputs, len(query.record.Y)
+    n_columns = (len(kept) + network.n_states) * n_outputs
+    block = n_rows
+    if query.horizon in (1, np.inf):
+        # other predictions run ahead through several rows
+        block = max(1, BLOCK_BYTES // (8 * n_columns))
+    # zero where this run diverges: what the weights add is not known there
+    free = sensitivities_by_block(layers, query.run, n_outputs, kept, max(1, block))
+    arguments = query.run, query.of_records, network.noise, query.plan, free
+    for rows, found in filter_by_block(layers, *arguments):
+        of_weights, of_start = np.split(found.S, [len(kept)], axis=1)
+        of_weights = of_weights.reshape(*found.outputs.shape, len(kept))
+        of_start = of_start.reshape(*found.outputs.shape, network.n_states)
+        paths = Paths(rows, found.outputs, None, of_weights, of_start)
+        yield paths._replace(noise=_noise(network, query, paths, found))
+
+
+def _diverged(query, outputs):
     """Rows without a prediction, but for those behind a missing input."""
     diverged = np.zeros(len(outputs), dtype=bool)
-    missing = ~np.isfinite(record.U).all(axis=1)
-    for _, _, first, stop in segments:
+    missing = ~np.isfinite(query.record.U).all(axis=1)
+    for _, _, first, stop in query.segments:
         gap = first + int(np.argmax(np.append(missing[first:stop], True)))
         diverged[first:gap] = np.isnan(outputs[first:gap]).any(axis=1)
     return diverged
 
 
-def _of_start(paths):
+def _of_start(query, paths):
     """Variance of each prediction by that of the state at the start of its segment."""
-    if not len(paths.covariance):
+    if not len(query.covariance):
         return np.zeros_like(paths.outputs)
-    covariance = paths.covariance[paths.segment]
+    covariance = query.covariance[query.segment[paths.rows]]
     return np.einsum(
         "toi,tij,toj->to", paths.by_start, covariance, paths.by_start, optimize=True
     )
 
 
-def _noise(network, found, paths, horizon):
+def _noise(network, query, paths, found):
     """Variance of the noise since the last measured output."""
     fitted = network.fitted
     of_free_run = np.where(np.isnan(paths.outputs), np.nan, fitted.noise_std**2)
-    if horizon == np.inf:
+    if query.horizon == np.inf:
         return of_free_run
     with np.errstate(all="ignore"):
-        since = np.maximum(found.variance - _of_start(paths), 0.0)
+        since = np.maximum(found.variance - _of_start(query, paths), 0.0)
     return np.minimum(since + network.measurement, of_free_run)
 
 
-def _variance(fitted, paths):
+def _variance(fitted, query, paths):
     n_rows, n_outputs, n_kept = paths.by_weights.shape
     flat = paths.by_weights.reshape(-1, n_kept)
     # the derivatives of an unstable run may exceed all numbers where it does not
@@ -291,5 +330,5 @@ def _variance(fitted, paths):
         variance = np.einsum(
             "ij,ji->i", flat, apply_covariance(fitted.covariance, flat.T)
         ).reshape(n_rows, n_outputs)
-        variance += _of_start(paths) + paths.noise
+        variance += _of_start(query, paths) + paths.noise
     return variance
