@@ -5,11 +5,19 @@ from types import SimpleNamespace
 import naive
 import numpy as np
 import pytest
+from interrupts import interrupt
 from numpy.testing import assert_array_equal
-from rbm_estimators import assert_same_model, automatic, digits, independent_score
+from rbm_estimators import (
+    assert_same_model,
+    assert_same_path,
+    automatic,
+    digits,
+    independent_score,
+)
+from sklearn.base import clone
 
-from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
-from skbayesnn.rbm.learning import growth
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
+from skbayesnn.rbm.learning import contrastive, growth
 from skbayesnn.rbm.training import adaptive, sizes
 
 N_FEATURES, NOISE = 20, 0.05
@@ -216,6 +224,26 @@ def test_runners_go_on_from_stage_to_stage(spied):
     for call in race:
         assert call.outcome.measured is None
         assert (call.outcome.training.history["learning_rate"] > 0.05).all()
+
+
+@pytest.mark.parametrize("n_steps", [150, 650, 850, 1050])
+def test_a_race_is_resumed_at_any_stage(n_steps, from_one, monkeypatch, tmp_path):
+    """Between two stages, within the second, and in the last training."""
+    monkeypatch.setattr(sizes, "MAX_UNITS", 2)
+    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
+    monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
+    never_end(monkeypatch)
+    X = mixture_data(200)
+    whole = choosing(max_updates=400).fit(X)
+    assert {100.0, 200.0, 300.0} < set(whole.history_["n_updates"])
+    model = choosing(max_updates=400, checkpoint=tmp_path / "state")
+    with monkeypatch.context() as patch:
+        interrupt(patch, contrastive, n_steps)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+    resumed = clone(model).fit(X)
+    assert_same_model(resumed, whole)
+    assert_same_path(resumed.history_, whole.history_)
 
 
 def test_noise_needs_no_more_than_the_first_size(from_one):
