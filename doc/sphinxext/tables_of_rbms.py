@@ -43,6 +43,15 @@ def frank_wolfe_start():
     return ["set", "Frank-Wolfe less random start, nats"], rows
 
 
+def _gain_of_searched(entry):
+    if "gain_of_searched" in entry:
+        return entry["gain_of_searched"]
+    # older results: all starts had the same number of updates
+    *sizes, chosen = entry["race"]
+    *reached, searched = entry["race_log_likelihood"]
+    return searched - reached[sizes.index(chosen)]
+
+
 def rbm_classes():
     """Errors in percent of logistic regression, by the features that it gets."""
     titles = {

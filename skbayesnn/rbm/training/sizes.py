@@ -140,7 +140,7 @@ def train(settings, search, job, task, refit):
 
 
 class _Ended(Exception):
-    """Ctrl-C or a callback has ended the race; the last runner can be used."""
+    """Ctrl-C or a callback has ended the race; the argument is the last training."""
 
 
 def race(settings, search, job, task):
@@ -148,7 +148,7 @@ def race(settings, search, job, task):
 
     Returns a `Race`.
     """
-    # the best start of each size, and last the searched units, by name
+    # by name: the sizes as they double, and last the searched units
     runners = {}
     run = partial(_run, settings, job, task, runners)
     interrupted, stopped = False, False
@@ -158,11 +158,10 @@ def race(settings, search, job, task):
         if not (settings.keep_last and runners):
             raise
         winner, interrupted = _best(runners.values()), True
-    except _Ended:
-        last = list(runners.values())[-1].outcome.training
-        winner, interrupted, stopped = (
-            _best(runners.values()), last.interrupted, last.stopped,
-        )  # fmt: skip
+    except _Ended as end:
+        (last,) = end.args
+        winner = _best(runners.values())
+        interrupted, stopped = last.interrupted, last.stopped
     history = {}
     for record in _records(runners.values()):
         history = append_record(history, record)
@@ -313,9 +312,10 @@ def _run(settings, job, task, runners, runner, n_rounds, effort=None):
     runner = runner._replace(outcome=outcome, gain=gain)
     runners[runner.name] = runner
     if settings.verbose:
-        print_round(name, _records(runners.values())[-1])
+        records = dict(zip(runners, _records(runners.values()), strict=True))
+        print_round(name, records[runner.name])
     if outcome.training.interrupted or outcome.training.stopped:
-        raise _Ended
+        raise _Ended(outcome.training)
     return runner
 
 
