@@ -11,8 +11,8 @@ directions, and not above what the bound by the training rows allows. The test r
 read once for each number that is reported; nothing is chosen on them here.
 
 ``--parts`` runs some of defaults, trainer (ContrastiveDivergenceRBM with its
-defaults), grid, sklearn; ``--sets`` some of the sets. Their values replace those in an
-output file that exists.
+defaults), grid, sklearn; ``--sets`` some of the sets, ``--seeds`` another number of
+seeds than five. Their values replace those in an output file that exists.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from skbayesnn.datasets import fetch_binary_benchmark
 from skbayesnn.exceptions import MixingWarning
 
 SETS = ("nltcs", "plants", "dna", "mushrooms", "pumsb_star", "nips", "voting")
-SEEDS = range(5)
+ESTIMATORS = {"defaults": FrankWolfeRBM, "trainer": ContrastiveDivergenceRBM}
 N_UNITS, N_EPOCHS, N_GIBBS_STEPS = (10, 30, 100, 300), (50, 500), (1, 10)
 N_JOBS = 1
 
@@ -78,11 +78,11 @@ def fit(model, *data, **more):
     return {"seconds": time.process_time() - begin, "warned": warned}
 
 
-def run_defaults(make, data):
-    """Every seed of an estimator with its defaults."""
+def run_defaults(make, data, n_seeds):
+    """Each seed of an estimator with its defaults: the rows so far, after each."""
     train, validation, test = data
     rows = []
-    for seed in SEEDS:
+    for seed in range(n_seeds):
         model = make(random_state=seed, n_jobs=N_JOBS)
         row = fit(model, train, X_val=validation) | {
             "n_components": model.n_components_,
@@ -98,9 +98,11 @@ def run_defaults(make, data):
             row["race"] = sizes[raced].tolist()
             values = model.history_["validation_log_likelihood"]
             row["race_log_likelihood"] = values[raced].tolist()
+            row["race_updates"] = model.history_["n_updates"][raced].tolist()
+            row["gain_of_searched"] = float(model.history_["gain"][raced][-1])
         rows.append(row | likelihoods(model, test, train))
         print("   ", {k: v for k, v in rows[-1].items() if k != "warned"}, flush=True)
-    return rows
+        yield rows
 
 
 def run_grid(data):
@@ -141,16 +143,15 @@ def run_sklearn(data, n_units):
     return row | likelihoods(model, test, train)
 
 
-def run(part, data, results):
-    """One part for one set."""
-    if part == "defaults":
-        return run_defaults(FrankWolfeRBM, data)
-    if part == "trainer":
-        return run_defaults(ContrastiveDivergenceRBM, data)
-    if part == "grid":
-        return run_grid(data)
-    n_units = results.get("grid", {"best": {"n_components": 100}})["best"]
-    return run_sklearn(data, n_units["n_components"])
+def run(part, data, results, n_seeds):
+    """One part for one set: what is known of it, once or after each seed."""
+    if part in ESTIMATORS:
+        yield from run_defaults(ESTIMATORS[part], data, n_seeds)
+    elif part == "grid":
+        yield run_grid(data)
+    else:
+        n_units = results.get("grid", {"best": {"n_components": 100}})["best"]
+        yield run_sklearn(data, n_units["n_components"])
 
 
 def show(name, results):
@@ -183,6 +184,7 @@ def main():
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parts = ("defaults", "trainer", "grid", "sklearn")
     parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds")
     arguments = parser.parse_args()
     file = arguments.output
     results = json.loads(file.read_text()) if file and file.exists() else {}
@@ -198,9 +200,11 @@ def main():
         of_set["independent"] = independent(data[0], data[2])
         for part in arguments.parts:
             print(f"{name}, {part}", flush=True)
-            of_set[part] = run(part, data, of_set)
-            if file:
-                file.write_text(json.dumps(results, indent=1) + "\n")
+            for found in run(part, data, of_set, arguments.seeds):
+                # what is finished outlives what stops the others
+                of_set[part] = found
+                if file:
+                    file.write_text(json.dumps(results, indent=1) + "\n")
         show(name, of_set)
 
 

@@ -186,11 +186,12 @@ class FrankWolfeRBM(BaseRBM):
 
         With ``n_components="auto"``, the first entries are the starts that were
         compared: ``n_components``, the ``change`` from the best one before, its
-        ``gain`` over that one and the ``log_likelihood`` and
-        ``validation_log_likelihood`` that it reached (nats per sample). The last of
-        them, with the size that won before, started from searched units. The entries
-        of the rounds follow, with the columns of `ContrastiveDivergenceRBM`. A column
-        is NaN where it does not apply.
+        ``gain`` over that one, the ``n_updates`` that it got, and the
+        ``log_likelihood`` and ``validation_log_likelihood`` that it reached (nats per
+        sample). The last of them, with the size that won before, started from searched
+        units; its gain is over that winner after as many rounds. The entries of the
+        rounds follow, with the columns of `ContrastiveDivergenceRBM`; the first of them
+        belong to the comparison. A column is NaN where it does not apply.
     fine_tune_ : ContrastiveDivergenceRBM
         The fitted fine-tuner, if ``fine_tune`` is given and ``n_components`` is a
         number.
@@ -205,12 +206,17 @@ class FrankWolfeRBM(BaseRBM):
     -----
     **Automatic size.** With ``n_components="auto"``, rows are held out
     (``validation_fraction``, or ``X_val`` in ``fit``), and models with 16, 32, 64, ...
-    units are trained from small random weights, with about 2000 updates each, until two
-    doublings in a row gain less than 0.3 % of what all units have gained on those rows.
-    Of the sizes that are at most 1.5 % of that gain behind the best one, the middle one
-    wins. At this size, units found by Frank-Wolfe searches, each on rows of its own and
-    scaled down to a norm of 0.5, race as a start against the random ones. From the
-    better start, the model is trained as `ContrastiveDivergenceRBM` does with
+    units are trained from small random weights, with 400 updates each. Two doublings in
+    a row without a gain are the last. The others go on to 946 and 1681 updates. Before
+    each of these stages, sizes leave by what they have reached on the held-out rows,
+    and by what they would reach if twice the updates gained as much again as the last
+    ones: a size than which a smaller one is as good by both, and, after 946 updates, a
+    size that is behind by both. A model that overfits stops at its best round. In the
+    end, the smallest of the sizes wins that are at most 1 % of what was gained behind
+    the best one. At this size, units found by Frank-Wolfe searches, each on rows of its
+    own and scaled down to a norm of 0.5, are trained the same way as a start against
+    the random ones. The better of both is not trained anew: it goes on from where it
+    is, as `ContrastiveDivergenceRBM` does with
     ``max_iter="auto"``: log-likelihoods are tracked during training [2]_, and chains
     that mix too slowly get several temperatures [3]_ [4]_. If rows were held out, the
     training is then repeated on all rows (``refit`` of ``fine_tune``).

@@ -148,10 +148,12 @@ class Outcome(NamedTuple):
     first_score: float
     """validation log-likelihood of the start"""
     measured: tracking.Measured | None
-    """of the best point"""
+    """of the best point; None if the training is not over"""
+    adapting: Adapting
+    """from which the training can go on"""
 
 
-def train(settings, job, start, stage, task):
+def train(settings, job, start, stage, task, *, adapting=None, n_rounds=None):
     """Train until the validation rows gain no more.
 
     Parameters
@@ -165,6 +167,12 @@ def train(settings, job, start, stage, task):
         Name of the training in the checkpoint.
     task : callback context
         The task of which the rounds are parts.
+    adapting : Adapting or None
+        Where an earlier call has paused, whose history ``start`` has. None begins at
+        the state of ``start``.
+    n_rounds : int or None
+        Pause after so many entries of the history, at the first overfit, or where
+        nothing is left but to lower the step size. None trains to the end.
 
     Returns
     -------
@@ -172,16 +180,22 @@ def train(settings, job, start, stage, task):
     """
     monitored = monitored_rows(job.train, job.seed, _MAX_MONITORED)
     base = base_of(job.train)
-    first = start._replace(
-        make_state=lambda: _begin(settings, job, start, monitored, base)
-    )
-    progress = resume(job, stage, first)
+
+    def begin():
+        return adapting or _begin(settings, job, start, monitored, base)
+
+    def pauses(adapting, n_iter):
+        if n_rounds is None:
+            return False
+        return n_iter >= n_rounds or has_ended(settings, adapting)
+
+    progress = resume(job, stage, start._replace(make_state=begin))
     adapting, history, n_iter = progress[:3]
     began, done = time.perf_counter() - progress.seconds, progress.done
     stopped = False
     # bound: max_updates. From the best point training goes back to, at least one update
     # leads to a better one, and few returns in vain end it
-    while not done:
+    while not (done or pauses(adapting, n_iter)):
         round_task = job.callbacks.begin(task.subcontext("round"))
         try:
             adapting, record = run_round(
@@ -191,7 +205,9 @@ def train(settings, job, start, stage, task):
             if not (settings.keep_last and n_iter > start.n_iter):
                 raise
             training = Training(adapting.best.state, history, n_iter, interrupted=True)
-            return Outcome(training, adapting.best, adapting.first_score, None)
+            return Outcome(
+                training, adapting.best, adapting.first_score, None, adapting
+            )
         adapting, done = decide(settings, len(job.train), adapting)
         record["seconds"] = time.perf_counter() - began
         history, n_iter = append_record(history, record), n_iter + 1
@@ -200,11 +216,14 @@ def train(settings, job, start, stage, task):
         rbm = contrastive.model(settings.update, adapting.best.state)
         stopped = job.callbacks.end(round_task, rbm)
         done = done or stopped
-        progress = Progress(adapting, history, n_iter, record["seconds"], done)
+        ends = done or pauses(adapting, n_iter)
+        progress = Progress(adapting, history, n_iter, record["seconds"], ends)
         job.checkpoint.save(stage, progress)
-    best, measured = _choose(settings, job, adapting, n_iter)
+    best, measured = adapting.best, None
+    if n_rounds is None:
+        best, measured = _choose(settings, job, adapting, n_iter)
     training = Training(best.state, history, n_iter, stopped=stopped)
-    return Outcome(training, best, adapting.first_score, measured)
+    return Outcome(training, best, adapting.first_score, measured, adapting)
 
 
 def base_of(rows):
@@ -387,19 +406,35 @@ def _mix_faster(settings, plan, state):
     return plan._replace(**{name: more[0]}) if more else None
 
 
-def _has_converged(adapting):
-    """Whether the last three quarters of the updates have gained next to nothing."""
+def gain_since(adapting, fraction):
+    """What the validation rows have gained since a fraction of the updates, nats.
+
+    NaN if no round had ended then.
+    """
     path = adapting.current.path
     n_updates = np.cumsum(path[:, 0])
-    earlier = np.flatnonzero(n_updates <= n_updates[-1] / _LOOK_BACK)
-    if not len(earlier):
-        return False
-    before = max(adapting.first_score, path[: earlier[-1] + 1, -1].max())
-    gain = adapting.best.validation - before
+    n_earlier = np.count_nonzero(n_updates <= fraction * n_updates.max(initial=0.0))
+    if not n_earlier:
+        return np.nan
+    before = max(adapting.first_score, path[:n_earlier, -1].max())
+    return float(adapting.best.validation - before)
+
+
+def has_ended(settings, adapting):
+    """Whether the model overfits, or nothing is left but to cool down."""
+    current, best, plan, _ = adapting
+    overfits = plan.n_failed and current.log_likelihood > best.log_likelihood
+    has_decay = plan.weight_decay > settings.update.weight_decay
+    return bool(overfits or has_decay or plan.cools)
+
+
+def _has_converged(adapting):
+    """Whether the last three quarters of the updates have gained next to nothing."""
+    gain = gain_since(adapting, 1 / _LOOK_BACK)
     whole = adapting.best.validation - adapting.first_score
     # a slow start is no end: from small weights, nothing is gained for long
     least = _LEAST_UPDATES if whole > _LEAST_LOSS else _PLATEAU_UPDATES
-    return n_updates[-1] > least and gain <= _LEAST_GAIN * whole
+    return adapting.current.n_updates > least and gain <= _LEAST_GAIN * whole
 
 
 def repeat(settings, job, state, best):

@@ -82,7 +82,7 @@ def _max_change(rows):
     return max(_MAX_CHANGE, _RELATIVE_CHANGE * float(values.std()))
 
 
-def train(settings, job, make_start, task, refit, stage="training"):
+def train(settings, job, make_start, task, refit, *, stage="training", adapting=None):
     """Train, check, and repeat on all rows.
 
     Parameters
@@ -97,6 +97,8 @@ def train(settings, job, make_start, task, refit, stage="training"):
         Whether to repeat the training on all rows.
     stage : str
         Name of the training in the checkpoint.
+    adapting : adaptive.Adapting or None
+        Where a training from that start has paused; None begins there.
 
     Returns
     -------
@@ -107,7 +109,7 @@ def train(settings, job, make_start, task, refit, stage="training"):
         return finished.state
     start = make_start(job)
     began = time.perf_counter()
-    outcome = adaptive.train(settings, job, start, stage, task)
+    outcome = adaptive.train(settings, job, start, stage, task, adapting=adapting)
     training, best = outcome.training, outcome.best
     if training.interrupted:
         return Found(training, None, decisions(best))

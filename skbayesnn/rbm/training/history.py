@@ -18,6 +18,14 @@ def append_record(history, record):
     }
 
 
+def join_histories(first, second):
+    """The entries of both, one after the other."""
+    n_second = max((len(values) for values in second.values()), default=0)
+    for k in range(n_second):
+        first = append_record(first, {name: second[name][k] for name in second})
+    return first
+
+
 def time_of_epochs(seconds, n_left):
     """Seconds that so many epochs will take, from the times at which others ended."""
     return float(np.median(np.diff(seconds, prepend=0.0)[-_RECENT_EPOCHS:])) * n_left

@@ -1,22 +1,26 @@
 """The number of hidden units: sizes that double race for the validation rows.
 
-Every size is trained for the same number of updates, from small random weights. The
-race ends when two doublings gain little of what all units have gained. Of the sizes
-that are hardly behind the best, the middle one has won. At this size, units that were
-found by Frank-Wolfe searches, each on rows of its own, run once more: training goes on
-from the better start.
+All sizes are trained for the same number of rounds, from small random weights. At three
+stages, each with about twice the updates of the one before, they are compared by how
+far they came, and by how far they would come if twice the updates gained as much again
+as the last ones did. A size leaves the race where a smaller one is as good by both, or
+where it is behind by both. Of those that are hardly behind the best at the end, the
+smallest has won. Against it, units that were found by Frank-Wolfe searches, each on
+rows of its own, run the same way. The better of both trains on from where it is.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from ..._persistence import Progress
 from .. import model as solver
 from ..learning import contrastive, growth
 from . import adaptive, automatic
 from .growing import MONITORED_ROWS, start_growth
-from .history import append_record, print_round
+from .history import append_record, join_histories, print_round
 from .job import Start, computing
 from .outcome import Training
 from .start import independent_model, start_model, start_training
@@ -24,16 +28,17 @@ from .start import independent_model, start_model, start_training
 _FIRST = 16
 # Largest number that is tried, unless there are fewer rows.
 MAX_UNITS = 1024
-# Updates of a race: enough to tell sizes apart, few beside those of a training.
-_N_UPDATES = 1500
-# Fraction of the whole gain that a doubling has to add.
+# Rounds after which sizes are compared: 400, 946 and 1,681 updates.
+_STAGES = 4, 7, 9
+# Fraction of the whole gain by which a larger size has to be ahead.
 _LEAST_GAIN = 0.003
 # A smaller gain may be chance, nats.
 _LEAST = 0.02
 # Fraction of the whole gain by which sizes differ without a meaning for the training
 # that follows.
-_HARDLY = 0.015
-# Doublings in a row without such a gain that end the race: estimates are noisy.
+_HARDLY = 0.01
+# Doublings in a row without a gain after which sizes double no more: estimates are
+# noisy.
 _MAX_IN_VAIN = 2
 # Norm of the units' weights at the start: they are directions, not yet units.
 _START_NORM = 0.5
@@ -49,22 +54,38 @@ class Search(NamedTuple):
 class Runner(NamedTuple):
     """A size and its start, with how far it came."""
 
-    outcome: adaptive.Outcome | None
+    name: str
+    n_units: int
     make_state: Callable
     """``make_state(job, n_units)`` gives the first state of a training"""
-    n_units: int
-    history: dict
-    """one entry for it and each before it"""
+    outcome: adaptive.Outcome | None = None
+    gain: float = 0.0
+    """what the last doubling of its updates has gained, nats"""
+    rival: "Runner | None" = None
+    """the winner so far, of the same size; None for random weights"""
+
+    @property
+    def score(self):
+        """Validation log-likelihood of the best model so far, nats."""
+        return self.outcome.best.validation
+
+    @property
+    def hope(self):
+        """The same after twice the updates, if they gain as much as the last ones."""
+        return self.score + self.gain
+
+    def score_after(self, n_rounds):
+        """The score that it had after so many rounds."""
+        scores = self.outcome.training.history["validation_log_likelihood"]
+        return max(self.outcome.first_score, scores[:n_rounds].max())
 
 
 class Race(NamedTuple):
     """The end of a race."""
 
-    n_units: int
-    make_state: Callable
-    best: adaptive.Point
+    winner: Runner
     training: Training
-    """of that size, with one entry of the history per size"""
+    """its best model, with one entry of the history per start that ran"""
 
 
 def train(settings, search, job, task, refit):
@@ -75,6 +96,7 @@ def train(settings, search, job, task, refit):
     settings : adaptive.Settings
     search : Search
     job : Job
+        With validation rows.
     task : callback context
     refit : bool
         Whether to repeat the training on all rows.
@@ -86,26 +108,39 @@ def train(settings, search, job, task, refit):
     finished = job.checkpoint.load("result")
     if finished is not None:
         return finished.state
-    raced = race(settings, search, job, task)
-    training, seconds = raced.training, raced.training.history["seconds"][-1]
-    found = automatic.Found(training, None, automatic.decisions(raced.best))
+    winner, training = race(settings, search, job, task)
+    seconds = training.history["seconds"].max()
+    decided = automatic.decisions(winner.outcome.best)
+    found = automatic.Found(training, None, decided)
     if training.interrupted:
         return found
     if training.stopped:
         progress = Progress(found, training.history, training.n_iter, seconds, True)
         job.checkpoint.save("result", progress, finished=True)
         return found
+    # the rounds of the winner follow
+    rounds = winner.outcome.training
+    history = join_histories(training.history, rounds.history)
+    n_iter = training.n_iter + rounds.n_iter
 
     def make_start(job):
-        state = partial(raced.make_state, job, raced.n_units)
-        return Start(state, training.history, training.n_iter, seconds)
+        state = partial(winner.make_state, job, winner.n_units)
+        return Start(state, history, n_iter, seconds)
 
+    adapting = winner.outcome.adapting
     try:
-        return automatic.train(settings, job, make_start, task, refit)
+        return automatic.train(
+            settings, job, make_start, task, refit, adapting=adapting
+        )
     except KeyboardInterrupt:
         if not settings.keep_last:
             raise
-        return found._replace(training=training._replace(interrupted=True))
+        training = training._replace(history=history, n_iter=n_iter, interrupted=True)
+        return found._replace(training=training)
+
+
+class _Ended(Exception):
+    """Ctrl-C or a callback has ended the race; the argument is the last training."""
 
 
 def race(settings, search, job, task):
@@ -113,99 +148,201 @@ def race(settings, search, job, task):
 
     Returns a `Race`.
     """
-    n_updates = min(_N_UPDATES, settings.max_updates)
-    # overfitting ends a run: how far a size comes by itself is what counts
-    settings = settings._replace(max_updates=n_updates, adapts_decay=False)
-    random = partial(_random_units, settings)
-    searched = partial(_searched_units, settings, search)
+    # by name: the sizes as they double, and last the searched units
+    runners = {}
+    run = partial(_run, settings, job, task, runners)
+    interrupted, stopped = False, False
+    try:
+        winner = _challenge(settings, search, run, _race_sizes(settings, job, run))
+    except KeyboardInterrupt:
+        if not (settings.keep_last and runners):
+            raise
+        winner, interrupted = _best(runners.values()), True
+    except _Ended as end:
+        (last,) = end.args
+        winner = _best(runners.values())
+        interrupted, stopped = last.interrupted, last.stopped
+    history = {}
+    for record in _records(runners.values()):
+        history = append_record(history, record)
+    training = Training(
+        winner.outcome.best.state,
+        history,
+        len(runners),
+        interrupted=interrupted,
+        stopped=stopped,
+    )
+    return Race(winner, training)
+
+
+def _race_sizes(settings, job, run):
+    """The runner of the size that has won."""
     limit = max(1, min(MAX_UNITS, len(job.train)))
-    run = partial(_run, settings, job, task)
-    best, size, n_in_vain = Runner(None, random, 0, {}), min(_FIRST, limit), 0
-    runners = []
+    size, n_in_vain, runners = min(_FIRST, limit), 0, []
     # bound: sizes double up to the limit
     while True:
-        new = run(best, random, size, f"{size} units")
+        new = Runner(f"{size} units", size, partial(_random_units, settings))
+        new = run(new, _STAGES[0])
+        n_in_vain = n_in_vain + 1 if _is_vain(new, runners) else 0
         runners.append(new)
-        whole = new.outcome.best.validation - new.outcome.first_score
-        # the first one is the best so far, even if it has gained nothing
-        least = max(_LEAST, _LEAST_GAIN * whole)
-        is_better = not best.n_units or new.history["gain"][-1] > least
-        best = new if is_better else best._replace(history=new.history)
-        n_in_vain = 0 if is_better else n_in_vain + 1
-        ends = n_in_vain == _MAX_IN_VAIN or size == limit
-        if ends or _has_ended(new):
+        if n_in_vain == _MAX_IN_VAIN or size == limit:
             break
         size = min(2 * size, limit)
-    if not _has_ended(new):
-        best = _middle(runners, best)
-        new = run(best, searched, best.n_units, f"{best.n_units} searched units")
-        is_better = new.history["gain"][-1] > 0.0
-        best = new if is_better else best._replace(history=new.history)
-    point, n_iter = best.outcome.best, len(best.history["gain"])
-    training = Training(
-        point.state,
-        best.history,
-        n_iter,
-        interrupted=new.outcome.training.interrupted,
-        stopped=new.outcome.training.stopped,
+    # small sizes may be slow at first, and cost little
+    runners = _without_vain(runners)
+    for n_rounds in _STAGES[1:]:
+        if n_rounds > _STAGES[1]:
+            runners = _without_hopeless(_without_vain(runners))
+        if len(runners) == 1:
+            break
+        effort = _effort(runners)
+        runners = [run(one, n_rounds, effort) for one in runners]
+    return _smallest(runners)
+
+
+def _challenge(settings, search, run, winner):
+    """The winner, or units that were searched if they come further."""
+    name, make_state = f"{winner.n_units} searched units", _searched_units
+    make_state = partial(make_state, settings, search)
+    new = Runner(name, winner.n_units, make_state, rival=winner)
+    effort = {}
+    for n_rounds in _STAGES:
+        new = run(new, n_rounds, effort)
+        score = winner.score_after(n_rounds)
+        is_hopeless = new.score < score - _hardly([winner])
+        if is_hopeless or n_rounds >= winner.outcome.training.n_iter:
+            break
+        effort = _effort([winner, new])
+    return new if new.score > winner.score else winner
+
+
+def _best(runners):
+    return max(runners, key=lambda one: one.score)
+
+
+def _whole(runners):
+    """What the best of them has gained, nats."""
+    best = _best(runners)
+    return best.score - best.outcome.first_score
+
+
+def _hardly(runners):
+    """Difference without a meaning, nats."""
+    return max(_LEAST, _HARDLY * _whole(runners))
+
+
+def _is_vain(large, smaller):
+    """Whether one of the smaller sizes is as good, now and by what it may gain."""
+    if not smaller:
+        return False
+    runners = [large, *smaller]
+    hardly, least = _hardly(runners), max(_LEAST, _LEAST_GAIN * _whole(runners))
+    return any(
+        one.score >= large.score - hardly and one.hope >= large.hope - least
+        for one in smaller
     )
-    return Race(best.n_units, best.make_state, point, training)
 
 
-def _middle(runners, best):
-    """The middle one of the sizes that are hardly behind the best.
+def _without_vain(runners):
+    """Those that no smaller one of them is as good as; sizes rise."""
+    kept = []
+    for one in runners:
+        if not _is_vain(one, kept):
+            kept.append(one)
+    return kept
 
-    Which of them is ahead is chance, and the training that follows is longer. If their
-    number is even, the smaller one of the middle is faster.
+
+def _without_hopeless(runners):
+    """Those that are not behind, now and by what they may gain."""
+    hardly, score = _hardly(runners), _best(runners).score
+    hope = max(one.hope for one in runners)
+    return [
+        one
+        for one in runners
+        if one.score >= score - hardly or one.hope >= hope - hardly
+    ]
+
+
+def _smallest(runners):
+    """The smallest of the sizes that are hardly behind the best.
+
+    Which of them is ahead is chance, and the training that follows is longer.
     """
-    point, first_score = best.outcome.best, best.outcome.first_score
-    behind = _HARDLY * (point.validation - first_score)
-    if behind < _LEAST:
-        return best
-    least = point.validation - behind
-    near = [one for one in runners if one.outcome.best.validation >= least]
-    return near[(len(near) - 1) // 2]._replace(history=runners[-1].history)
+    least = _best(runners).score - _hardly(runners)
+    return next(one for one in runners if one.score >= least)
 
 
-def _has_ended(runner):
-    """Whether Ctrl-C or a callback has ended the race."""
-    return runner.outcome.training.interrupted or runner.outcome.training.stopped
+def _effort(runners):
+    """Temperatures and Gibbs steps for all of them: those of the one with the most.
 
-
-def _run(settings, job, task, best, make_state, size, name):
-    """Train one size from one start, and compare it with the best so far."""
-    size_task = job.callbacks.begin(task.subcontext(name, max_subtasks=None))
-    start = Start(partial(make_state, job, size), {}, 0)
-    try:
-        outcome = adaptive.train(settings, job, start, name, size_task)
-    except KeyboardInterrupt:
-        if not (settings.keep_last and best.n_units):
-            raise
-        return _interrupted(best)
-    point, stopped = outcome.best, outcome.training.stopped
-    if not outcome.training.interrupted:
-        rbm = contrastive.model(settings.update, point.state)
-        stopped = job.callbacks.end(size_task, rbm) or stopped
-    before = best.outcome.best.validation if best.n_units else outcome.first_score
-    seconds = best.history["seconds"][-1] if best.n_units else 0.0
-    record = {
-        "n_components": size,
-        "change": size - best.n_units,
-        "gain": point.validation - before,
-        "log_likelihood": point.log_likelihood,
-        "validation_log_likelihood": point.validation,
-        "seconds": seconds + outcome.training.history["seconds"][-1],
+    Which size needs them first is chance, and with them a model is ahead.
+    """
+    plans = [one.outcome.adapting.plan for one in runners]
+    return {
+        name: max(getattr(plan, name) for plan in plans)
+        for name in ("n_replicas", "n_gibbs_steps")
     }
+
+
+def _run(settings, job, task, runners, runner, n_rounds, effort=None):
+    """Train a runner on until so many rounds, and keep it in ``runners``."""
+    name, adapting = runner.name, None
+    if runner.outcome and adaptive.has_ended(settings, runner.outcome.adapting):
+        return runner
+    start = Start(partial(runner.make_state, job, runner.n_units), {}, 0)
+    if runner.outcome is not None:
+        name = f"{name}, {n_rounds} rounds"
+        training, adapting = runner.outcome.training, runner.outcome.adapting
+        adapting = adapting._replace(plan=adapting.plan._replace(**effort))
+        start = start._replace(history=training.history, n_iter=training.n_iter)
+    elapsed = [one.outcome.training.history["seconds"][-1] for one in runners.values()]
+    start = start._replace(seconds=max(elapsed, default=0.0))
+    size_task = job.callbacks.begin(task.subcontext(name, max_subtasks=None))
+    outcome = adaptive.train(
+        settings, job, start, name, size_task, adapting=adapting, n_rounds=n_rounds
+    )
+    training, gain = outcome.training, 0.0
+    if not training.interrupted:
+        rbm = contrastive.model(settings.update, outcome.best.state)
+        stopped = job.callbacks.end(size_task, rbm) or training.stopped
+        outcome = outcome._replace(training=training._replace(stopped=stopped))
+    if not adaptive.has_ended(settings, outcome.adapting):
+        gain = adaptive.gain_since(outcome.adapting, 0.5)
+        gain = 0.0 if np.isnan(gain) else gain
+    runner = runner._replace(outcome=outcome, gain=gain)
+    runners[runner.name] = runner
     if settings.verbose:
-        print_round(name, record)
-    outcome = outcome._replace(training=outcome.training._replace(stopped=stopped))
-    return Runner(outcome, make_state, size, append_record(best.history, record))
+        records = dict(zip(runners, _records(runners.values()), strict=True))
+        print_round(name, records[runner.name])
+    if outcome.training.interrupted or outcome.training.stopped:
+        raise _Ended(outcome.training)
+    return runner
 
 
-def _interrupted(runner):
-    """The best size so far, when the next one has not come far enough."""
-    training = runner.outcome.training._replace(interrupted=True)
-    return runner._replace(outcome=runner.outcome._replace(training=training))
+def _records(runners):
+    """Entries of the history: each start with its gain over the best before.
+
+    That of searched units is over the winner, after as many rounds.
+    """
+    records, best = [], None
+    for one in runners:
+        training, point = one.outcome.training, one.outcome.best
+        before = best.score if best else one.outcome.first_score
+        if one.rival is not None:
+            best, before = one.rival, one.rival.score_after(training.n_iter)
+        records.append(
+            {
+                "n_components": one.n_units,
+                "change": one.n_units - (best.n_units if best else 0),
+                "gain": one.score - before,
+                "n_updates": training.history["n_updates"][-1],
+                "log_likelihood": point.log_likelihood,
+                "validation_log_likelihood": point.validation,
+                "seconds": training.history["seconds"][-1],
+            }
+        )
+        best = one if best is None or one.score > best.score else best
+    return records
 
 
 def _random_units(settings, job, n_units):

@@ -163,6 +163,39 @@ def test_four_times_the_updates_without_gain_are_the_end(gain, ends):
     assert found.plan.cools == ends
 
 
+def test_what_was_gained_since_a_fraction_of_the_updates():
+    path = np.zeros((4, 7))
+    path[:, 0], path[:, -1] = [100, 100, 200, 400], [-40.0, -42.0, -35.0, -30.0]
+    last = point(-30.0)._replace(path=path)
+    state = adapting(last, last)
+    assert adaptive.gain_since(state, 0.5) == 5.0
+    # the best before counts, and only what had ended
+    assert adaptive.gain_since(state, 0.25) == 10.0
+    assert adaptive.gain_since(state, 0.24) == 10.0
+    assert np.isnan(adaptive.gain_since(state, 0.1))
+    # back at the start
+    start = last._replace(path=path[:0])
+    assert np.isnan(adaptive.gain_since(adapting(start, start), 0.5))
+
+
+@pytest.mark.parametrize(
+    "current, plan, expected",
+    [
+        (BEST, {}, False),
+        # the validation rows lose while the training rows gain
+        (OVERFITTED, dict(n_failed=1), True),
+        (OVERFITTED, {}, False),
+        # both lose: the chains do not follow
+        (WORSE, dict(n_failed=1), False),
+        (BEST, dict(weight_decay=0.1), True),
+        (BEST, dict(cools=True), True),
+    ],
+)
+def test_a_race_is_over_for_what_overfits(current, plan, expected):
+    state = adapting(current, BEST, **plan)
+    assert adaptive.has_ended(settings_of(), state) is expected
+
+
 def test_a_plateau_at_the_start_is_no_end():
     """Small weights change next to nothing for long."""
     slow = point(-60.0, n_updates=2000, n_rounds=8)

@@ -30,7 +30,7 @@ from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive
 from skbayesnn.rbm.likelihood import annealing
-from skbayesnn.rbm.training import adaptive, job, tracking
+from skbayesnn.rbm.training import adaptive, job, sizes, tracking
 from skbayesnn.rbm.training.automatic import settings_of
 from skbayesnn.rbm.training.rows import Rows
 
@@ -75,7 +75,10 @@ def test_fitted_attributes(fitted):
     model, history = fitted.model, fitted.model.history_
     assert set(history) == (ROUNDS if fitted.kind == "rounds" else ROUNDS | SIZES)
     assert {len(values) for values in history.values()} == {model.n_iter_}
-    assert (np.diff(history["seconds"]) > 0.0).all()
+    # the rounds of a winner begin within the race
+    rounds = np.isfinite(history["learning_rate"])
+    assert (np.diff(history["seconds"][rounds]) > 0.0).all()
+    assert history["seconds"].max() == history["seconds"][-1]
     assert model.n_updates_ in history["n_updates"]
     assert model.n_gibbs_steps_ in history["n_gibbs_steps"]
     assert model.weight_decay_ in history["weight_decay"]
@@ -525,6 +528,24 @@ def test_a_callback_may_stop(kind, task, n_ends, callbacks, tmp_path, monkeypatc
     again = clone(model).set_callbacks().fit(digits(40))
     assert_same_model(again, model)
     assert again.n_iter_ == model.n_iter_
+
+
+def test_a_callback_may_stop_a_later_stage_of_a_race(callbacks, monkeypatch):
+    """Of a smaller size, after larger ones have run."""
+    monkeypatch.setattr(sizes, "MAX_UNITS", 32)
+    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
+    monkeypatch.setattr(sizes, "_is_vain", lambda large, smaller: False)
+    recorder = Recorder("16 units, 3 rounds")
+    model = automatic("sizes", fine_tune__max_updates=400).set_callbacks(recorder)
+    model.fit(digits(40))
+    assert_nested(recorder.events)
+    tasks = [event for event in recorder.events[1:-1] if "units" in event[1]]
+    assert tasks[-1] == ("end", "16 units, 3 rounds")
+    assert ("end", "32 units") in tasks
+    # nothing follows, and what was known is kept
+    assert_array_equal(model.history_["n_components"], [16, 32])
+    assert_array_equal(model.history_["n_updates"], [300, 200])
+    assert model.n_components_ in (16, 32)
 
 
 @of_each_kind

@@ -45,9 +45,9 @@ KILLS = [
     ("rounds", "writing", 4),
     *[("rounds", "step", n) for n in (100, 240)],
     # within a size, at its end, and in the last training
-    *[("sizes", "replaced", n) for n in (2, 3, 5, 8, 13)],
+    *[("sizes", "replaced", n) for n in (2, 3, 5, 8, 11)],
     ("sizes", "writing", 6),
-    *[("sizes", "step", n) for n in (200, 540)],
+    *[("sizes", "step", n) for n in (200, 280)],
     *[("growth", "replaced", n) for n in (3, 4, 5)],
     ("growth", "writing", 4),
     ("growth", "growing", 3),

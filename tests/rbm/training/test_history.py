@@ -8,6 +8,7 @@ from rbm_estimators import small, toy_data
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm.training.history import (
     format_duration,
+    join_histories,
     time_of_epochs,
     time_of_growth,
 )
@@ -32,6 +33,17 @@ def test_history_keeps_one_entry_per_epoch():
     model = small(ContrastiveDivergenceRBM, max_iter=2, warm_start=True)
     model.fit(X).fit(X, X_val=X)
     assert {len(values) for values in model.history_.values()} == {4}
+
+
+def test_histories_are_joined_by_column():
+    """What one of them does not have is NaN."""
+    first = {"gain": np.array([1.0, 2.0]), "seconds": np.array([1.0, 3.0])}
+    second = {"seconds": np.array([2.0]), "mean_error": np.array([0.5])}
+    joined = join_histories(first, second)
+    assert_allclose(joined["gain"], [1.0, 2.0, np.nan])
+    assert_allclose(joined["seconds"], [1.0, 3.0, 2.0])
+    assert_allclose(joined["mean_error"], [np.nan, np.nan, 0.5])
+    assert join_histories(first, {}) == first
 
 
 def test_verbose_prints_one_line_per_epoch(capsys):

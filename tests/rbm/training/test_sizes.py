@@ -1,13 +1,23 @@
 """The number of units, by data whose distribution is known."""
 
+from types import SimpleNamespace
+
 import naive
 import numpy as np
 import pytest
+from interrupts import interrupt
 from numpy.testing import assert_array_equal
-from rbm_estimators import assert_same_model, automatic, digits, independent_score
+from rbm_estimators import (
+    assert_same_model,
+    assert_same_path,
+    automatic,
+    digits,
+    independent_score,
+)
+from sklearn.base import clone
 
-from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
-from skbayesnn.rbm.learning import growth
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
+from skbayesnn.rbm.learning import contrastive, growth
 from skbayesnn.rbm.training import adaptive, sizes
 
 N_FEATURES, NOISE = 20, 0.05
@@ -43,9 +53,8 @@ def from_one(monkeypatch):
 
 
 def never_end(monkeypatch):
-    """No gain is too small."""
-    monkeypatch.setattr(sizes, "_LEAST", -1e9)
-    monkeypatch.setattr(sizes, "_LEAST_GAIN", -1e9)
+    """No size is in vain."""
+    monkeypatch.setattr(sizes, "_is_vain", lambda large, smaller: False)
 
 
 def race_of(model):
@@ -75,44 +84,166 @@ def test_the_race_is_recorded(from_one):
     assert_array_equal(race["n_components"][:-1], 2 ** np.arange(n_random))
     assert race["n_components"][-1] == model.n_components_
     assert race["change"][0] == 1
-    assert np.isnan(race["n_updates"]).all()
+    assert (race["n_updates"] <= 300).all()
     # gains are differences of the validation likelihood to the best before
     validation, gain = race["validation_log_likelihood"], race["gain"]
-    for k in range(1, len(gain)):
-        assert np.isclose(gain[k], validation[k] - validation[:k], atol=1e-9).any()
+    for k in range(1, n_random):
+        assert np.isclose(gain[k], validation[k] - validation[:k].max(), atol=1e-9)
     # a size that is left out would have gained little
     chosen = list(race["n_components"]).index(model.n_components_)
     whole = validation[chosen] - (validation[0] - gain[0])
     assert whole > 1.0
     assert validation[chosen] > validation[:-1].max() - 0.02 * whole
-    assert (np.diff(model.history_["seconds"]) > 0.0).all()
+    # the rounds of the winner begin within the race
+    seconds = model.history_["seconds"]
+    rounds = seconds[len(gain) :]
+    assert (np.diff(rounds) > 0.0).all() and rounds[0] <= race["seconds"].max()
+    assert race["seconds"].max() < rounds[-1] == seconds.max()
+
+
+def runner(n_units, score, gain=0.0, **plan):
+    """A size that began at -50 nats."""
+    best = adaptive.Point(None, np.zeros((0, 7)), score, score, 0.0)
+    plan = adaptive.Plan(
+        0.1, **{"n_gibbs_steps": 1, "weight_decay": 0.0, **plan}, n_updates=9
+    )
+    state = adaptive.Adapting(best, best, plan, -50.0)
+    outcome = adaptive.Outcome(None, best, -50.0, None, state)
+    return sizes.Runner(f"{n_units} units", n_units, None, outcome, gain)
+
+
+def sizes_of(runners):
+    return [one.n_units for one in runners]
 
 
 @pytest.mark.parametrize(
     "values, expected",
     [
-        # of 8, 16 and 32 units, which are hardly behind, the middle one
-        ([-40.0, -31.0, -30.8, -30.0, -30.2, -30.2, -31.0], 16),
-        # on both sides of the best
-        ([-40.0, -31.0, -30.2, -30.1, -30.0, -30.9, -31.0], 8),
-        # an even number of sizes: the smaller of both, here the best
-        ([-40.0, -31.0, -30.8, -30.0, -30.2, -30.9, -31.0], 8),
+        # of a gain of 20 nats, 0.2 make no difference
+        ([-40.0, -31.0, -30.3, -30.1, -30.0, -30.2, -31.0], 8),
+        ([-40.0, -30.2, -30.1, -30.0, -30.2, -30.2, -31.0], 2),
+        ([-40.0, -31.0, -30.8, -30.7, -30.6, -30.5, -30.0], 64),
         # a gain of nothing
         ([-50.0, -50.0, -50.0, -50.0, -50.0, -50.0, -50.0], 1),
     ],
 )
-def test_the_middle_of_sizes_that_are_hardly_behind_wins(values, expected):
-    runners = []
-    for k, value in enumerate(values):
-        best = adaptive.Point(None, np.zeros((0, 7)), value, value, 0.0)
-        outcome = adaptive.Outcome(None, best, -50.0, None)
-        runners.append(sizes.Runner(outcome, None, 2**k, {"gain": k}))
-    best = max(runners, key=lambda one: one.outcome.best.validation)
-    found = sizes._middle(runners, best)
-    assert found.n_units == expected
-    if max(values) > min(values):
-        # it tells of all of them
-        assert found.history == runners[-1].history
+def test_the_smallest_of_sizes_that_are_hardly_behind_wins(values, expected):
+    runners = [runner(2**k, value) for k, value in enumerate(values)]
+    assert sizes._smallest(runners).n_units == expected
+
+
+def test_a_larger_size_has_to_be_ahead():
+    """Now, or by what it may gain with twice the updates."""
+    small = runner(16, -30.0, gain=1.0)
+    assert sizes_of(sizes._without_vain([small, runner(32, -29.9, 0.9)])) == [16]
+    assert sizes_of(sizes._without_vain([small, runner(32, -29.5, 0.5)])) == [16, 32]
+    assert sizes_of(sizes._without_vain([small, runner(32, -29.9, 1.0)])) == [16, 32]
+    # against those that are left: small steps add up
+    steps = [runner(16, -30.0, 0.2), runner(32, -29.85), runner(64, -29.7)]
+    assert sizes_of(sizes._without_vain(steps)) == [16, 64]
+
+
+def test_a_size_that_is_behind_and_gains_less_leaves():
+    best = runner(64, -30.0, gain=0.5)
+    behind, rising = runner(16, -31.0, gain=0.6), runner(32, -31.0, gain=1.6)
+    assert sizes_of(sizes._without_hopeless([behind, rising, best])) == [32, 64]
+    # by less than what makes a difference, none does
+    assert sizes_of(sizes._without_hopeless([runner(8, -30.1), best])) == [8, 64]
+
+
+def test_all_sizes_get_the_temperatures_of_the_one_with_most():
+    plain, tempered = runner(16, -30.0), runner(32, -30.0, n_replicas=5)
+    steps = runner(64, -30.0, n_gibbs_steps=10)
+    expected = dict(n_replicas=5, n_gibbs_steps=10)
+    assert sizes._effort([plain, tempered, steps]) == expected
+
+
+@pytest.fixture(scope="module")
+def spied():
+    """A fit whose every training is recorded: settings, arguments and outcome."""
+    train, calls = adaptive.train, []
+
+    def spy(settings, job, start, stage, task, **more):
+        outcome = train(settings, job, start, stage, task, **more)
+        calls.append(
+            SimpleNamespace(settings=settings, stage=stage, outcome=outcome, **more)
+        )
+        return outcome
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adaptive, "train", spy)
+        patch.setattr(sizes, "_FIRST", 1)
+        patch.setattr(sizes, "MAX_UNITS", 4)
+        # stages that a short fit reaches
+        patch.setattr(sizes, "_STAGES", (2, 4, 6))
+        model = choosing(max_updates=800).fit(mixture_data(600))
+    return SimpleNamespace(model=model, calls=calls)
+
+
+def test_the_winner_trains_on_from_where_it_is(spied):
+    *race, last = spied.calls
+    assert last.stage == "training" and last.outcome.measured is not None
+    ends = {id(call.outcome.adapting): call for call in race}
+    winner = ends[id(last.adapting)]
+    rounds = winner.outcome.training.history
+    assert len(rounds["n_updates"]) > 0
+    # its rounds follow the entries of the race
+    history, n_race = (
+        spied.model.history_,
+        np.isfinite(spied.model.history_["gain"]).sum(),
+    )
+    for name in set(rounds) - {"seconds"}:
+        later = history[name][n_race:][: len(rounds[name])]
+        assert_array_equal(later, rounds[name])
+    best = last.outcome.best
+    assert_array_equal(
+        best.path[: len(winner.outcome.adapting.best.path)],
+        winner.outcome.adapting.best.path,
+    )
+
+
+def test_runners_go_on_from_stage_to_stage(spied):
+    """Nothing is trained twice, and what has ended runs no more."""
+    *race, _ = spied.calls
+    by_stage = {call.stage: call for call in race}
+    assert len(by_stage) == len(race)
+    later = [call for call in race if "rounds" in call.stage]
+    assert later
+    for call in later:
+        n_rounds = call.n_rounds
+        before = call.stage.split(",")[0]
+        if n_rounds == 6:
+            before += ", 4 rounds"
+        earlier = by_stage[before].outcome
+        assert not adaptive.has_ended(call.settings, earlier.adapting)
+        assert earlier.training.n_iter < call.outcome.training.n_iter <= n_rounds
+        columns = call.outcome.training.history["n_updates"]
+        old = earlier.training.history["n_updates"]
+        assert_array_equal(columns[: len(old)], old)
+    # no cool-down in a race, and no estimate in both directions
+    for call in race:
+        assert call.outcome.measured is None
+        assert (call.outcome.training.history["learning_rate"] > 0.05).all()
+
+
+@pytest.mark.parametrize("n_steps", [650, 1050])
+def test_a_race_is_resumed_at_any_stage(n_steps, from_one, monkeypatch, tmp_path):
+    """Within the second, and in the last training."""
+    monkeypatch.setattr(sizes, "MAX_UNITS", 2)
+    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
+    monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
+    never_end(monkeypatch)
+    X = mixture_data(200)
+    whole = choosing(max_updates=400).fit(X)
+    assert {100.0, 200.0, 300.0} < set(whole.history_["n_updates"])
+    model = choosing(max_updates=400, checkpoint=tmp_path / "state")
+    with monkeypatch.context() as patch:
+        interrupt(patch, contrastive, n_steps)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+    resumed = clone(model).fit(X)
+    assert_same_model(resumed, whole)
+    assert_same_path(resumed.history_, whole.history_)
 
 
 def test_noise_needs_no_more_than_the_first_size(from_one):
@@ -127,10 +258,10 @@ def test_noise_needs_no_more_than_the_first_size(from_one):
 def test_there_are_no_more_units_than_rows(n_rows, expected, monkeypatch):
     never_end(monkeypatch)
 
-    def largest(runners, best):
+    def largest(runners):
         return runners[-1]
 
-    monkeypatch.setattr(sizes, "_middle", largest)
+    monkeypatch.setattr(sizes, "_smallest", largest)
     model = automatic("sizes").fit(digits(n_rows))
     assert race_of(model)["n_components"].max() == model.n_components_ == expected
 
@@ -139,7 +270,7 @@ def test_there_is_a_largest_size(from_one, monkeypatch):
     monkeypatch.setattr(sizes, "MAX_UNITS", 3)
     never_end(monkeypatch)
     model = choosing(max_updates=60).fit(mixture_data(200))
-    assert_array_equal(race_of(model)["n_components"], [1, 2, 3, 3])
+    assert_array_equal(race_of(model)["n_components"][:-1], [1, 2, 3])
     # partial fits stop there as well
     model = choosing(n_corrective_steps=0, unit_penalty=0.01)
     for _ in range(5):
@@ -154,8 +285,8 @@ def test_units_that_were_searched_start_the_training_if_they_gain(
     """The race and the last training go by the start that has won."""
     train, starts = adaptive.train, []
 
-    def judged(settings, job, start, stage, task):
-        outcome = train(settings, job, start, stage, task)
+    def judged(settings, job, start, stage, task, **more):
+        outcome = train(settings, job, start, stage, task, **more)
         starts.append((stage, np.abs(start.make_state().rbm.weights).max()))
         if "searched" in stage:
             change = 5.0 if are_better else -5.0
@@ -165,15 +296,16 @@ def test_units_that_were_searched_start_the_training_if_they_gain(
         return outcome
 
     monkeypatch.setattr(adaptive, "train", judged)
-    choosing(max_updates=200).fit(mixture_data(300))
-    *race, (searched, of_searched), (last, of_last) = starts
-    assert "searched" in searched and last == "training"
+    model = choosing(max_updates=200).fit(mixture_data(300))
+    *race, (last, of_last) = starts
+    assert last == "training"
+    of_random = [size for stage, size in race if "searched" not in stage]
+    (of_searched,) = {size for stage, size in race if "searched" in stage}
     # small directions, but not as small as random weights
-    assert of_searched > 2.0 * max(size for _, size in race)
-    if are_better:
-        assert of_last == of_searched
-    else:
-        assert of_last in [size for _, size in race]
+    assert of_searched > 2.0 * max(of_random)
+    assert of_last in ([of_searched] if are_better else of_random)
+    # its gain is over the winner
+    assert np.sign(race_of(model)["gain"][-1]) == (1.0 if are_better else -1.0)
 
 
 def test_searched_units_differ(monkeypatch):
