@@ -20,6 +20,7 @@ from .narx_cv import (
     SparseBayesNARXRegressorCV,
     search_attributes,
     search_members,
+    without_outliers,
 )
 from .parameters import (
     DYNAMIC_CONSTRAINTS,
@@ -159,6 +160,9 @@ class DynamicSystemRegressor(
     max_lag_ : int
         Rows needed before the first prediction with ``y``: the longest lag, or four for
         each hidden state.
+    outliers_ : ndarray of bool, in the shape of y
+        Outputs that are held to be wrong, as in :class:`SparseBayesNARXRegressorCV`.
+        Only for ``noise="student_t"``.
     {{inputs}}
     {{signals}}
     n_outputs_ : int
@@ -276,7 +280,9 @@ class DynamicSystemRegressor(
         OSError
             For a checkpoint that cannot be written, or that another fit uses.
         """
-        given = check_training_record(self, X, y, sessions)
+        given, outliers = without_outliers(
+            check_training_record(self, X, y, sessions), self.noise
+        )
         kinds = self._kinds_for(given)
         of_lags = self._search_of_lags()
         grids = of_lags._check_candidates(given.starts)
@@ -290,7 +296,8 @@ class DynamicSystemRegressor(
         found = search_members(self, data, *options)
         self._model = found.model
         kinds = {kind_of(model) for model in found.members.models}
-        set_attributes(self, search_attributes(found, {"kinds_": sorted(kinds)}))
+        others = {"kinds_": sorted(kinds), **outliers}
+        set_attributes(self, search_attributes(found, others))
         callbacks.end(task, lambda: fitted_attributes(self))
         if self.verbose:
             print(self.summary_)
