@@ -280,14 +280,13 @@ class DynamicSystemRegressor(
         OSError
             For a checkpoint that cannot be written, or that another fit uses.
         """
-        given, outliers = without_outliers(
-            check_training_record(self, X, y, sessions), self.noise
-        )
+        given = check_training_record(self, X, y, sessions)
         kinds = self._kinds_for(given)
         of_lags = self._search_of_lags()
         grids = of_lags._check_candidates(given.starts)
         states = check_numbers_of_states(self.n_states)
         data = Data(given, stretches(given.starts, self.cv))
+        data, outliers = without_outliers(data, self.noise)
         make_search = of_lags._search_of_lags(data, *grids, states=states, models=kinds)
         settings = self._settings_of_fits(of_lags)
         callbacks = Callbacks(self, X, y)

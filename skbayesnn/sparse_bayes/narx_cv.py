@@ -215,9 +215,8 @@ class SparseBayesNARXRegressorCV(
     For ``noise="student_t"``, wrong outputs are found before the search: gross errors,
     and sensors that stick or read far off. A linear ARX model with heavy-tailed errors
     tells them from disturbances by the trace that they leave in the residuals of the
-    next rows. A single wrong output is replaced by the value that fits best between its
-    neighbours, longer stretches are taken to be missing, in fits and in the errors that
-    candidates are compared by. Where more than a quarter of the rows seem to be wrong,
+    next rows. They are replaced by the values that fit best between their neighbours;
+    in longer stretches, where these are uncertain, nothing is fitted or scored. Where more than a quarter of the rows seem to be wrong,
     the linear model is not able to tell, and none is held to be.
 
     With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
@@ -334,12 +333,11 @@ class SparseBayesNARXRegressorCV(
         OSError
             For a checkpoint that cannot be written, or that another fit uses.
         """
-        given, outliers = without_outliers(
-            check_training_record(self, X, y, sessions), self.noise
-        )
+        given = check_training_record(self, X, y, sessions)
         check_horizons(self.horizon_schedule)
         lags, strengths, longest = self._check_candidates(given.starts)
         data = Data(given, stretches(given.starts, self.cv))
+        data, outliers = without_outliers(data, self.noise)
         make_search = self._search_of_lags(data, lags, strengths, longest)
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)
@@ -430,23 +428,24 @@ def samples_to_score(data):
     }
 
 
-def without_outliers(given, noise):
-    """The `TrainingRecord` that a search is about, and what it says of wrong rows.
+def without_outliers(data, noise):
+    """The `Data` that a search is about, and what it says of wrong rows.
 
-    Where errors have heavy tails, wrong outputs are replaced or taken to be missing.
+    Where errors have heavy tails, wrong outputs are replaced.
 
     Returns
     -------
-    given : TrainingRecord
+    data : Data
     attributes : dict, with ``outliers_`` for ``noise="student_t"``
     """
     if noise == "gaussian":
-        return given, {}
-    screened = screen_outputs(given.U, given.Y, given.starts)
-    outliers = screened.outliers
+        return data, {}
+    given = data.given
+    Y, outliers, doubtful = screen_outputs(given.U, given.Y, given.starts)
+    data = data._replace(given=given._replace(Y=Y), doubtful=doubtful)
     if given.single_output:
         outliers = outliers[:, 0]
-    return given._replace(Y=screened.Y), {"outliers_": outliers}
+    return data, {"outliers_": outliers}
 
 
 class Members(NamedTuple):

@@ -12,7 +12,8 @@ outputs. A disturbance of the system leaves no such trace: it makes one residual
 large. A stretch is held to be wrong if the residuals :math:`r - T \delta` of the
 best :math:`\delta` are so much more probable than :math:`r` that it pays
 
-- the logarithm of the number of stretches that there are;
+- the logarithm of the number of stretches that there are; of those that repeat one
+  value, where it does;
 - for each row, the logarithm of the range of the output over the scale of the errors: a
   wrong value may be anywhere in it. A value that repeats the one before pays nothing,
   because a sensor that sticks has no other, unless the output saturates there;
@@ -47,13 +48,20 @@ class Screened(NamedTuple):
     """A record without its wrong outputs.
 
     Y : (n_rows, n_outputs), the outputs; in place of a wrong one the value that fits
-        best between its neighbours, if that is known as well as one step ahead, and
-        NaN otherwise
+        best between its neighbours
     outliers : (n_rows, n_outputs) bool, the wrong ones
+    doubtful : (n_rows, n_outputs) bool, those of them whose place is taken by values
+        less certain than those one step ahead
     """
 
     Y: np.ndarray
     outliers: np.ndarray
+    doubtful: np.ndarray
+
+    @property
+    def certain(self):
+        """The outputs (n_rows, n_outputs), NaN where they are doubtful."""
+        return np.where(self.doubtful, np.nan, self.Y)
 
 
 class Stretch(NamedTuple):
@@ -83,10 +91,11 @@ def screen_outputs(U, Y, starts):
     U, Y : (n_rows, n_inputs) and (n_rows, n_outputs), NaN where missing
     starts : (n_sessions + 1,) first rows of the sessions, and n_rows
     """
-    found = Screened(Y, np.zeros(Y.shape, dtype=bool))
+    none = np.zeros(Y.shape, dtype=bool)
+    found = Screened(Y, none, none)
     n_lags = _number_of_lags(U, Y, starts)
     for number in range(N_ROUNDS if n_lags else 0):
-        seen = found.Y if number else None
+        seen = found.certain if number else None
         each = [
             _screen_output(U, Y, seen, starts, o, n_lags) for o in range(Y.shape[1])
         ]
@@ -94,7 +103,8 @@ def screen_outputs(U, Y, starts):
         if (found.outliers == before.outliers).all():
             break
     exceptions = found.outliers & (found.outliers.mean(axis=0) <= MOST)
-    return Screened(np.where(exceptions, found.Y, Y), exceptions)
+    kept = np.where(exceptions, found.Y, Y)
+    return Screened(kept, exceptions, exceptions & found.doubtful)
 
 
 def _number_of_lags(U, Y, starts):
@@ -106,35 +116,39 @@ def _number_of_lags(U, Y, starts):
 
 
 def _screen_output(U, Y, seen, starts, output, n_lags):
-    """One column of `Screened`; ``seen`` is the record as the last round left it."""
+    """One column of the fields of `Screened`.
+
+    ``seen`` is the record as the last round left it, None in the first one.
+    """
     # the errors of other outputs are not those of this one
     measured = Y if seen is None else seen.copy()
     measured[:, output] = Y[:, output]
     model = fit_robust_arx(U, measured, seen, starts, output, n_lags)
     y = Y[:, output].copy()
-    outliers = np.zeros(len(y), dtype=bool)
+    outliers, doubtful = np.zeros((2, len(y)), dtype=bool)
     if model is None or model.scale == 0.0:
-        return y, outliers
+        return y, outliers, doubtful
     prices = _prices(y, model.scale)
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
         for stretch in _search(y[start:stop].copy(), model, slice(start, stop), prices):
             rows = start + np.arange(stretch.first, stretch.stop)[stretch.wrong]
             outliers[rows] = True
             y[rows] -= stretch.sizes[stretch.wrong]
-            if stretch.std is None or stretch.std.max() > model.scale:
-                y[rows] = np.nan
-    return y, outliers
+            doubtful[rows] = stretch.std is None or stretch.std.max() > model.scale
+    return y, outliers, doubtful
 
 
 class Prices(NamedTuple):
     """What a stretch pays, and how long it may be.
 
     of_stretch : of each
+    of_run : in place of it, of one that only repeats a value
     of_row : of each of its rows that does not repeat the one before
     longest : rows
     """
 
     of_stretch: float
+    of_run: float
     of_row: float
     longest: int
 
@@ -144,7 +158,11 @@ def _prices(y, scale):
     longest = max(LEAST_LONGEST, int(LONGEST * n_rows))
     low, high = np.nanquantile(y, [0.005, 0.995])
     of_row = np.log(max(1.0, (high - low) / (np.sqrt(2.0 * np.pi) * scale)))
-    return Prices(float(np.log(n_rows * longest)), float(of_row), longest)
+    repeats = np.append(y[1:] == y[:-1], False)
+    # of two repeats at least
+    n_runs = np.count_nonzero(repeats[:-2] & repeats[1:-1] & ~repeats[2:])
+    by_number = np.log(n_rows * longest), np.log1p(n_runs), of_row
+    return Prices(*map(float, by_number), longest)
 
 
 def _search(y, model, session, prices):
@@ -253,7 +271,8 @@ def _evaluate(first, stop, signal, prices, wrong=None):
     wrong = np.ones(n_rows, dtype=bool) if wrong is None else wrong
     n_stretches = np.count_nonzero(np.diff(wrong, prepend=False) & wrong)
     n_new = np.count_nonzero(wrong & ~signal.repeats[first:stop])
-    price = prices.of_stretch * n_stretches + prices.of_row * n_new
+    one = prices.of_stretch if n_new else prices.of_run
+    price = one * n_stretches + prices.of_row * n_new
     reached = signal.residuals[first : stop + len(signal.feedback)]
     known = np.isfinite(reached)
     before = misfit(reached[known]).sum()

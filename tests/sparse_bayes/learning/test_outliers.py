@@ -26,7 +26,8 @@ def screen(u, y, starts=None):
     Y = y.reshape(len(y), -1)
     starts = np.array([0, len(y)]) if starts is None else np.asarray(starts)
     screened = screen_outputs(u, Y, starts)
-    return screened.Y.reshape(y.shape), screened.outliers.reshape(y.shape)
+    assert not (screened.doubtful & ~screened.outliers).any()
+    return screened.certain.reshape(y.shape), screened.outliers.reshape(y.shape)
 
 
 def with_gross_errors(y, rng, n_wrong=12):
