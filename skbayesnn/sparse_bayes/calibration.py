@@ -67,7 +67,8 @@ def _deviations(members, ensemble, fold, data):
         std = forecast(ensemble, record, n_known, np.inf, return_std=True).std
         judged = data.folds[rows] == fold
         judged[:n_known] = False
-        found.append((Y[judged] - mean[judged]) / std[judged])
+        target = data.without_doubtful(data.Y)[rows]
+        found.append((target[judged] - mean[judged]) / std[judged])
     return np.concatenate(found) if found else np.zeros((0, data.Y.shape[1]))
 
 

@@ -19,6 +19,7 @@ from .narx_cv import (
     SparseBayesNARXRegressorCV,
     search_attributes,
     search_members,
+    without_outliers,
 )
 from .parameters import (
     DYNAMIC_CONSTRAINTS,
@@ -164,6 +165,9 @@ class DynamicSystemRegressor(
     max_lag_ : int
         Rows needed before the first prediction with ``y``: the longest lag, or four for
         each hidden state.
+    outliers_ : ndarray of bool, in the shape of y
+        Outputs that are held to be wrong, as in :class:`SparseBayesNARXRegressorCV`.
+        Only for ``noise="student_t"``.
     {{inputs}}
     {{signals}}
     n_outputs_ : int
@@ -290,6 +294,7 @@ class DynamicSystemRegressor(
         grids = of_lags._check_candidates(given.starts)
         states = check_numbers_of_states(self.n_states)
         data = Data(given, stretches(given.starts, self.cv))
+        data, outliers = without_outliers(data, self.noise)
         if "states" in kinds:
             data = rows_for_all(data, _run_in(grids[0], states))
         settings = self._settings_of_fits(of_lags)
@@ -313,7 +318,8 @@ class DynamicSystemRegressor(
         found = search_members(self, data, *options)
         self._model = found.model
         kinds = {kind_of(model) for model in found.members.models}
-        set_attributes(self, search_attributes(found, {"kinds_": sorted(kinds)}))
+        others = {"kinds_": sorted(kinds), **outliers}
+        set_attributes(self, search_attributes(found, others))
         callbacks.end(task, lambda: fitted_attributes(self))
         if self.verbose:
             print(self.summary_)

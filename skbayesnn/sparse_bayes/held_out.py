@@ -73,11 +73,14 @@ class Data(NamedTuple):
     folds : (n_rows,) number of the fold of each row
     scored : (n_rows,) bool, rows whose errors count, see `rows_for_all`; None for all
         rows that a model can predict
+    doubtful : (n_rows, n_outputs) bool, outputs that free runs may start from, but that
+        are neither fitted nor scored; None for none
     """
 
     given: TrainingRecord
     folds: np.ndarray
     scored: np.ndarray | None = None
+    doubtful: np.ndarray | None = None
 
     @property
     def U(self):
@@ -90,6 +93,15 @@ class Data(NamedTuple):
     @property
     def starts(self):
         return self.given.starts
+
+    def without_doubtful(self, Y):
+        """Outputs (n_rows, n_outputs), NaN where they are doubtful."""
+        return Y if self.doubtful is None else np.where(self.doubtful, np.nan, Y)
+
+    def seen(self, hidden=False):
+        """The `TrainingRecord` of a fit, without outputs that are hidden from it."""
+        Y = self.without_doubtful(self.Y)
+        return self.given._replace(Y=np.where(hidden, np.nan, Y))
 
     def thinned(self, n_rows):
         """The first rows of every stretch, about ``n_rows``, each its own session."""
@@ -106,7 +118,8 @@ class Data(NamedTuple):
             Y=self.Y[rows],
             starts=checks.session_starts(block[rows], len(rows)),
         )
-        return Data(given, self.folds[rows])
+        doubtful = None if self.doubtful is None else self.doubtful[rows]
+        return Data(given, self.folds[rows], doubtful=doubtful)
 
 
 def rows_for_all(data, n_before):
@@ -138,14 +151,13 @@ def fit_or_score(task, settings, data, sample):
     candidate, seed, fold = task
     model = make_model(candidate, seed, settings)
     if fold is None:
-        return _fit(model, sample.given)
+        return _fit(model, sample.seen())
     least_squares = candidate.model == "linear" and candidate.reg_lambda == 0.0
     enough = LINEAR_CYCLES if least_squares else SCORED_CYCLES
     # how long hidden states are fitted is a part of what is chosen
     enough = candidate.max_cycles or enough
     model.set_params(max_cycles=min(model.max_cycles, enough))
-    hidden = (sample.folds == fold)[:, None]
-    seen = sample.given._replace(Y=np.where(hidden, np.nan, sample.Y))
+    seen = sample.seen(hidden=(sample.folds == fold)[:, None])
     try:
         checks.check_any_value(seen.Y, "y")
         _fit(model, seen)
@@ -170,7 +182,7 @@ def restored(stored, task, settings, sample):
     if isinstance(stored, Score):
         return stored
     candidate, seed, _ = task
-    return _fit(make_model(candidate, seed, settings), sample.given, stored)
+    return _fit(make_model(candidate, seed, settings), sample.seen(), stored)
 
 
 def make_model(candidate, seed, settings):
@@ -212,6 +224,7 @@ def error_against(model, data, target, focus):
     Of free runs through the record, or of single steps for ``focus="prediction"``.
     """
     network = model._model.ensemble.members[0]
+    target = data.without_doubtful(target)
     if data.scored is not None:
         target = np.where(data.scored[:, None], target, np.nan)
     if isinstance(network, StateSpaceNetwork):

@@ -21,6 +21,7 @@ from .dynamic_predictor import DynamicModel, DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .held_out import Data, Settings, Task, reference_errors, settled
+from .learning.outliers import screen_outputs
 from .learning.selection import stretches
 from .parameters import (
     LARGEST,
@@ -182,6 +183,9 @@ class SparseBayesNARXRegressorCV(
         Strength of the prior of the first network, 0 for a linear ARX model.
     max_lag_ : int
         Longest lag of any member: rows needed before the first prediction.
+    outliers_ : ndarray of bool, in the shape of y
+        Outputs that are held to be wrong. Only for ``noise="student_t"``; see the
+        notes.
     {{inputs}}
     {{signals}}
     n_outputs_ : int
@@ -207,6 +211,13 @@ class SparseBayesNARXRegressorCV(
     compared by fits to the first rows of every stretch, 2,000 in all; the free runs
     that score them pass through the whole record. The ensemble is fitted to the whole
     record up to 20,000 rows, and to so many of a longer one.
+
+    For ``noise="student_t"``, wrong outputs are found before the search: gross errors,
+    and sensors that stick or read far off. A linear ARX model with heavy-tailed errors
+    tells them from disturbances by the trace that they leave in the residuals of the
+    next rows. They are replaced by the values that fit best between their neighbours;
+    in longer stretches, where these are uncertain, nothing is fitted or scored. Where more than a quarter of the rows seem to be wrong,
+    the linear model is not able to tell, and none is held to be.
 
     With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
     round of the search is, and the time that it still takes (it needs rich). A callback
@@ -326,12 +337,13 @@ class SparseBayesNARXRegressorCV(
         check_horizons(self.horizon_schedule)
         lags, strengths, longest = self._check_candidates(given.starts)
         data = Data(given, stretches(given.starts, self.cv))
+        data, outliers = without_outliers(data, self.noise)
         make_search = self._search_of_lags(data, lags, strengths, longest)
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)
         options = self._settings_of_fits(), make_search, callbacks, task
         found = search_members(self, data, *options)
-        self._store(found)
+        self._store(found, outliers)
         callbacks.end(task, lambda: fitted_attributes(self))
         if self.verbose:
             print(self.summary_)
@@ -389,7 +401,7 @@ class SparseBayesNARXRegressorCV(
         grids = kinds, lags, strengths, current, limits
         return lambda table, evaluate: Search(table, evaluate, *grids, **options)
 
-    def _store(self, found):
+    def _store(self, found, outliers):
         """Keep the ensemble, and set all public attributes."""
         self._model = found.model
         ensemble, members = found.model.ensemble, found.members.models
@@ -404,7 +416,7 @@ class SparseBayesNARXRegressorCV(
             "lag_relevance_": dict(zip(names, relevance, strict=True)),
             "reg_lambda_": members[0].reg_lambda,
         }
-        set_attributes(self, search_attributes(found, of_lags))
+        set_attributes(self, search_attributes(found, of_lags | outliers))
 
 
 def samples_to_score(data):
@@ -414,6 +426,26 @@ def samples_to_score(data):
         "network": Shared(data.thinned(NETWORK_ROWS)),
         "states": Shared(data.thinned(NETWORK_ROWS)),
     }
+
+
+def without_outliers(data, noise):
+    """The `Data` that a search is about, and what it says of wrong rows.
+
+    Where errors have heavy tails, wrong outputs are replaced.
+
+    Returns
+    -------
+    data : Data
+    attributes : dict, with ``outliers_`` for ``noise="student_t"``
+    """
+    if noise == "gaussian":
+        return data, {}
+    given = data.given
+    Y, outliers, doubtful = screen_outputs(given.U, given.Y, given.starts)
+    data = data._replace(given=given._replace(Y=Y), doubtful=doubtful)
+    if given.single_output:
+        outliers = outliers[:, 0]
+    return data, {"outliers_": outliers}
 
 
 class Members(NamedTuple):
@@ -542,7 +574,7 @@ def search_attributes(found, others):
     ensemble = found.model.ensemble
     return {
         "cv_results_": found.results,
-        "summary_": summary(found.results),
+        "summary_": summary(found.results) + _of_outliers(others),
         "estimators_": found.members.models,
         "estimator_weights_": ensemble.weights,
         **others,
@@ -551,6 +583,12 @@ def search_attributes(found, others):
         "n_outputs_": ensemble.n_outputs,
         "n_iter_": found.members.models[0].n_iter_,
     }
+
+
+def _of_outliers(attributes):
+    """How many outputs are held to be wrong, if any are."""
+    n_wrong = int(np.count_nonzero(attributes.get("outliers_", ())))
+    return f"; {n_wrong} outputs held to be wrong" if n_wrong else ""
 
 
 def start_seeds(seed, n_seeds):

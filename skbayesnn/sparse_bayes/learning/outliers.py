@@ -1,0 +1,354 @@
+r"""Wrong outputs of a record: gross errors, sensors that stick or read far off.
+
+A heavy-tailed likelihood lets a wrong output count little as a target. But it is also a
+regressor of the next rows, a part of the target of free runs, and of the errors by
+which candidates are compared. So wrong outputs are found before anything is fitted.
+
+A linear ARX model with robust errors (`robust_arx`) has residuals :math:`r`. If the
+outputs of a stretch are wrong by :math:`\delta`, its residuals and those of the next
+rows, which have it among their regressors, are wrong by :math:`T \delta`, where the
+columns of :math:`T` hold :math:`1, -a_1, -a_2, \ldots`, the weights of the past
+outputs. A disturbance of the system leaves no such trace: it makes one residual
+large. A stretch is held to be wrong if the residuals :math:`r - T \delta` of the
+best :math:`\delta` are so much more probable than :math:`r` that it pays
+
+- the logarithm of the number of stretches that there are; of those that repeat one
+  value, where it does;
+- for each row, the logarithm of the range of the output over the scale of the errors: a
+  wrong value may be anywhere in it. A value that repeats the one before pays nothing,
+  because a sensor that sticks has no other, unless the output saturates there;
+- half of :math:`\log|T^T T|`, what the rows would have told of the next ones.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cholesky_banded, solveh_banded
+
+from .robust_arx import fit_robust_arx, misfit, weights_of
+
+# Lags of the linear model; fewer where there would be more regressors than this, or
+# less than so many rows for each of them.
+N_LAGS, MAX_REGRESSORS, ROWS_PER_REGRESSOR = 10, 200, 10
+# Rounds of fit and search. Where more than this fraction of the rows is found in the
+# last one, they are no exception, and none of them is held to be wrong.
+N_ROUNDS, MOST = 3, 0.25
+# Residuals of so many scales are looked at; and how many ends of a stretch are tried.
+TRIGGER, N_ENDS = 4.0, 8
+# Longest stretch, as a fraction of the record and in rows at least.
+LONGEST, LEAST_LONGEST = 0.05, 20
+# Steps of the search for the sizes of errors; longest stretch of which it is asked
+# whether rows within it are right; and errors that are none, in standard deviations.
+N_STEPS, LONGEST_TO_SPLIT, PLAUSIBLE = 4, 200, 4.0
+# What fixes the errors of right rows at 0, added to a diagonal of about 1.
+FIXED = 1e12
+
+
+class Screened(NamedTuple):
+    """A record without its wrong outputs.
+
+    Y : (n_rows, n_outputs), the outputs; in place of a wrong one the value that fits
+        best between its neighbours
+    outliers : (n_rows, n_outputs) bool, the wrong ones
+    doubtful : (n_rows, n_outputs) bool, those of them whose place is taken by values
+        less certain than those one step ahead
+    """
+
+    Y: np.ndarray
+    outliers: np.ndarray
+    doubtful: np.ndarray
+
+    @property
+    def certain(self):
+        """The outputs (n_rows, n_outputs), NaN where they are doubtful."""
+        return np.where(self.doubtful, np.nan, self.Y)
+
+
+class Stretch(NamedTuple):
+    """Rows from ``first`` to before ``stop``, some of whose outputs are wrong.
+
+    wrong : (stop - first,) bool
+    sizes : (stop - first,) of their errors, 0 of right ones
+    std : (stop - first,) of these sizes; None for long stretches
+    residuals : of the rows from ``first`` on that the errors reach
+    gain : of the logarithm of the probability, less what the stretch pays
+    """
+
+    first: int
+    stop: int
+    wrong: np.ndarray
+    sizes: np.ndarray
+    std: np.ndarray | None
+    residuals: np.ndarray
+    gain: float
+
+
+def screen_outputs(U, Y, starts):
+    """`Screened` outputs of a record, see the top of the file.
+
+    Parameters
+    ----------
+    U, Y : (n_rows, n_inputs) and (n_rows, n_outputs), NaN where missing
+    starts : (n_sessions + 1,) first rows of the sessions, and n_rows
+    """
+    none = np.zeros(Y.shape, dtype=bool)
+    found = Screened(Y, none, none)
+    n_lags = _number_of_lags(U, Y, starts)
+    for number in range(N_ROUNDS if n_lags else 0):
+        seen = found.certain if number else None
+        each = [
+            _screen_output(U, Y, seen, starts, o, n_lags) for o in range(Y.shape[1])
+        ]
+        before, found = found, Screened(*map(np.column_stack, zip(*each, strict=True)))
+        if (found.outliers == before.outliers).all():
+            break
+    exceptions = found.outliers & (found.outliers.mean(axis=0) <= MOST)
+    kept = np.where(exceptions, found.Y, Y)
+    return Screened(kept, exceptions, exceptions & found.doubtful)
+
+
+def _number_of_lags(U, Y, starts):
+    """Lags of the linear model; 0 where no number of them leaves rows enough."""
+    n_signals = U.shape[1] + Y.shape[1]
+    most = min(MAX_REGRESSORS, len(Y) // ROWS_PER_REGRESSOR)
+    shortest = int(np.diff(starts).min())
+    return max(0, min(N_LAGS, most // n_signals - 1, shortest // 4))
+
+
+def _screen_output(U, Y, seen, starts, output, n_lags):
+    """One column of the fields of `Screened`.
+
+    ``seen`` is the record as the last round left it, None in the first one.
+    """
+    # the errors of other outputs are not those of this one
+    measured = Y if seen is None else seen.copy()
+    measured[:, output] = Y[:, output]
+    model = fit_robust_arx(U, measured, seen, starts, output, n_lags)
+    y = Y[:, output].copy()
+    outliers, doubtful = np.zeros((2, len(y)), dtype=bool)
+    if model is None or model.scale == 0.0:
+        return y, outliers, doubtful
+    prices = _prices(y, model.scale)
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        for stretch in _search(y[start:stop].copy(), model, slice(start, stop), prices):
+            rows = start + np.arange(stretch.first, stretch.stop)[stretch.wrong]
+            outliers[rows] = True
+            y[rows] -= stretch.sizes[stretch.wrong]
+            doubtful[rows] = stretch.std is None or stretch.std.max() > model.scale
+    return y, outliers, doubtful
+
+
+class Prices(NamedTuple):
+    """What a stretch pays, and how long it may be.
+
+    of_stretch : of each
+    of_run : in place of it, of one that only repeats a value
+    of_row : of each of its rows that does not repeat the one before
+    longest : rows
+    """
+
+    of_stretch: float
+    of_run: float
+    of_row: float
+    longest: int
+
+
+def _prices(y, scale):
+    n_rows = len(y)
+    longest = max(LEAST_LONGEST, int(LONGEST * n_rows))
+    low, high = np.nanquantile(y, [0.005, 0.995])
+    of_row = np.log(max(1.0, (high - low) / (np.sqrt(2.0 * np.pi) * scale)))
+    repeats = np.append(y[1:] == y[:-1], False)
+    # of two repeats at least
+    n_runs = np.count_nonzero(repeats[:-2] & repeats[1:-1] & ~repeats[2:])
+    by_number = np.log(n_rows * longest), np.log1p(n_runs), of_row
+    return Prices(*map(float, by_number), longest)
+
+
+def _search(y, model, session, prices):
+    """Yield the wrong `Stretch` es of a session, from its first row to its last."""
+    residuals = model.residuals[session] / model.scale
+    signal = Signal(residuals, _repeats(y, model.scale), model.feedback)
+    row = last = 0
+    # bound: the row grows in every pass
+    while row < len(y):
+        large = np.flatnonzero(np.abs(signal.residuals[row:]) > TRIGGER)
+        if not len(large):
+            return
+        row += int(large[0])
+        best = _best_at(row, last, signal, prices)
+        if best is None:
+            row += 1
+            continue
+        best = _without_right_rows(best, signal, prices)
+        reached = slice(best.first, best.first + len(best.residuals))
+        signal.residuals[reached] = best.residuals
+        yield best._replace(
+            sizes=best.sizes * model.scale,
+            std=None if best.std is None else best.std * model.scale,
+        )
+        row = last = max(best.stop, row)
+
+
+class Signal(NamedTuple):
+    """One output of a session.
+
+    residuals : (n_rows,) in scales, NaN where there is none; changed by the search
+    repeats : (n_rows,) bool, whether the value is that of the row before
+    feedback : (n_lags,) weights of the past values
+    """
+
+    residuals: np.ndarray
+    repeats: np.ndarray
+    feedback: np.ndarray
+
+
+def _repeats(y, scale):
+    """Rows whose value is that of the row before, as of a sensor that sticks.
+
+    Not at an end of the range which the output approaches step by step: it saturates.
+    """
+    repeats = np.zeros(len(y), dtype=bool)
+    repeats[1:] = y[1:] == y[:-1]
+    for end in (np.nanmin(y), np.nanmax(y)) if repeats.any() else ():
+        distance = np.abs(y[np.isfinite(y) & (y != end)] - end)
+        if distance.min(initial=np.inf) <= TRIGGER * scale:
+            repeats &= y != end
+    return repeats
+
+
+def _best_at(row, last, signal, prices):
+    """The `Stretch` that explains a large residual best, or None.
+
+    A disturbance before a wrong row is not explained by it: what a stretch from a later
+    large residual on explains as well, to the same end, is left to that.
+    """
+    found = [
+        _evaluate(first, stop, signal, prices)
+        for first, stop in _candidates(row, last, signal, prices)
+    ]
+    found = [stretch for stretch in found if stretch.gain > 0.0]
+    for stretch in sorted(found, key=lambda stretch: -stretch.gain):
+        inner = signal.residuals[stretch.first + 1 : stretch.stop]
+        later = stretch.first + 1 + np.flatnonzero(np.abs(inner) > TRIGGER)
+        if stretch.first < row or not any(
+            _evaluate(int(first), stretch.stop, signal, prices).gain >= stretch.gain
+            for first in later[:N_ENDS]
+        ):
+            return stretch
+    return None
+
+
+def _candidates(row, last, signal, prices):
+    """First and last rows of stretches that may explain a large residual.
+
+    Those from it to another one; and those that repeat one value around it or, where a
+    sensor sticks that hardly had to move, up to it. None begins before ``last``.
+    """
+    part = np.abs(signal.residuals[row + 1 : row + 1 + prices.longest])
+    others = row + 1 + np.flatnonzero(part > TRIGGER)
+    ends = {row + 1, *others[:N_ENDS].tolist(), *others[-2:].tolist()}
+    found = {(row, stop) for stop in ends}
+    different = np.flatnonzero(~signal.repeats)
+    place = int(np.searchsorted(different, row, side="right"))
+    begin, end = different[place - 1], len(signal.repeats)
+    if place < len(different):
+        end = different[place]
+    # the value that is repeated may be a right one
+    found |= {(int(begin) + 1, int(end)), (row, int(end))}
+    if place > 1 and begin == row:
+        found.add((int(different[place - 2]) + 1, row))
+    return sorted(
+        (first, stop)
+        for first, stop in found
+        if last <= first < stop <= first + prices.longest
+    )
+
+
+def _evaluate(first, stop, signal, prices, wrong=None):
+    """The `Stretch` from ``first`` to before ``stop``, of all or some of its rows."""
+    n_rows = stop - first
+    wrong = np.ones(n_rows, dtype=bool) if wrong is None else wrong
+    n_stretches = np.count_nonzero(np.diff(wrong, prepend=False) & wrong)
+    n_new = np.count_nonzero(wrong & ~signal.repeats[first:stop])
+    one = prices.of_stretch if n_new else prices.of_run
+    price = one * n_stretches + prices.of_row * n_new
+    reached = signal.residuals[first : stop + len(signal.feedback)]
+    known = np.isfinite(reached)
+    before = misfit(reached[known]).sum()
+    if before <= price:
+        nothing = np.zeros(n_rows)
+        return Stretch(
+            first, stop, wrong, nothing, None, reached, float(before - price)
+        )
+    sizes, std, log_determinant = _sizes(
+        np.where(known, reached, 0.0), known, wrong, signal.feedback
+    )
+    trace = np.append(1.0, -signal.feedback)
+    left = reached - np.convolve(sizes, trace)[: len(reached)]
+    gain = before - misfit(left[known]).sum() - price - 0.5 * log_determinant
+    return Stretch(first, stop, wrong, sizes, std, left, float(gain))
+
+
+def _sizes(residuals, known, wrong, feedback):
+    """Errors of the wrong rows that explain residuals, by robust least squares.
+
+    Returns
+    -------
+    sizes, std : (n_rows,) in scales, 0 of right rows; std is None for long stretches
+    log_determinant : of the matrix of the normal equations, not negative
+    """
+    trace = np.append(1.0, -feedback)
+    n_rows, n_reached = len(wrong), len(residuals)
+    weights, target = np.zeros((2, n_rows + len(feedback)))
+    target[:n_reached] = residuals
+    weights[:n_reached] = known
+    log_determinant = None
+    for _ in range(N_STEPS):
+        normal = _normal_matrix(weights, trace, wrong)
+        if log_determinant is None:
+            pivots = cholesky_banded(normal, lower=True)[0]
+            log_determinant = 2.0 * float(np.log(pivots[wrong]).sum())
+        products = np.correlate(weights * target, trace, "valid")
+        sizes = solveh_banded(normal, np.where(wrong, products, 0.0), lower=True)
+        left = target - np.convolve(sizes, trace)
+        weights[:n_reached] = np.where(known, weights_of(left[:n_reached]), 0.0)
+    std = None
+    if n_rows <= LONGEST_TO_SPLIT:
+        inverse = solveh_banded(normal, np.eye(n_rows), lower=True)
+        std = np.sqrt(np.diag(inverse))
+    return sizes, std, max(0.0, log_determinant)
+
+
+def _normal_matrix(weights, trace, wrong):
+    """``T.T @ diag(weights) @ T`` in the lower form of SciPy's banded matrices."""
+    n_rows = len(wrong)
+    n_bands = min(len(trace), n_rows)
+    normal = np.zeros((n_bands, n_rows))
+    for band in range(n_bands):
+        products = trace[: len(trace) - band] * trace[band:]
+        values = np.correlate(weights[band:], products, "valid")
+        normal[band, : n_rows - band] = values[: n_rows - band]
+    # outputs between missing ones may leave no trace
+    normal[0] += 1e-9
+    # right rows have no error
+    normal[0, ~wrong] += FIXED
+    return normal
+
+
+def _without_right_rows(stretch, signal, prices):
+    """The stretch without the rows whose errors are not told from none, if that pays.
+
+    A stretch between two gross errors explains both, and whatever lies between them.
+    """
+    if stretch.std is None:
+        return stretch
+    repeats = signal.repeats[stretch.first : stretch.stop]
+    wrong = np.abs(stretch.sizes) > PLAUSIBLE * stretch.std
+    wrong = stretch.wrong & (wrong | repeats)
+    if not wrong.any() or (wrong == stretch.wrong).all():
+        return stretch
+    fewer = _evaluate(stretch.first, stretch.stop, signal, prices, wrong)
+    if fewer.gain < stretch.gain:
+        return stretch
+    return _without_right_rows(fewer, signal, prices)

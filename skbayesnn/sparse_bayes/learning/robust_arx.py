@@ -1,0 +1,137 @@
+"""A linear ARX model that a few wrong rows do not steer.
+
+Its errors follow Student's t distribution. That limits what a wrong value does as an
+output, not what it does among the regressors of the next rows: a fit that begins with
+all rows may explain these by small weights of the past outputs. So it begins without
+the rows whose window holds a jump.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..records.lags import build_lag_matrix, complete_rows, make_lags
+
+# Degrees of freedom: tails so heavy that what a linear model cannot describe of a
+# nonlinear system is no surprise. And the median of the errors' magnitude, in scales.
+FREEDOM, MEDIAN = 3.0, 0.765
+# Second differences of so many scales are jumps; without more rows than this fraction
+# the record is nothing but jumps, and all count.
+JUMP, FEWEST = 5.0, 0.3
+N_STEPS, TOLERANCE = 30, 1e-3
+# Rows of a fit at most, evenly spread; scales below this fraction of the spread of the
+# output are rounding.
+FIT_ROWS, ROUNDING = 10_000, 1e-10
+
+
+class RobustARX(NamedTuple):
+    """A fitted model of one output.
+
+    feedback : (n_lags,) weights of its own past values
+    scale : of its errors
+    residuals : (n_rows,) errors one step ahead, NaN where the window is not complete
+    """
+
+    feedback: np.ndarray
+    scale: float
+    residuals: np.ndarray
+
+
+def misfit(errors):
+    """Minus the logarithm of the density of errors in scales, 0 at 0."""
+    return 0.5 * (FREEDOM + 1.0) * np.log1p(errors**2 / FREEDOM)
+
+
+def weights_of(errors):
+    """Weights of least squares that have the gradient of `misfit`."""
+    return (FREEDOM + 1.0) / (FREEDOM + errors**2)
+
+
+def scale_of(errors):
+    """Scale of errors, without NaN, that follow Student's t distribution."""
+    magnitude = np.abs(errors)
+    scale = np.median(magnitude) / MEDIAN
+    if scale == 0.0:
+        return float(np.sqrt(np.mean(errors**2)))
+    for _ in range(N_STEPS):
+        before = scale
+        weights = weights_of(errors / scale)
+        scale = np.sqrt(np.mean(weights * errors**2))
+        if abs(scale - before) <= TOLERANCE * before:
+            break
+    return float(scale)
+
+
+def fit_robust_arx(U, measured, cleaned, starts, output, n_lags):
+    """The `RobustARX` of one output.
+
+    Parameters
+    ----------
+    U : (n_rows, n_inputs)
+    measured : (n_rows, n_outputs)
+        The record whose residuals are wanted.
+    cleaned : (n_rows, n_outputs) or None
+        What the fit sees of it: wrong rows filled, or NaN. None for a first fit.
+    output : int
+    n_lags : int
+        Of all signals.
+
+    Returns
+    -------
+    model : RobustARX, or None where the rows are too few
+    """
+    lags = make_lags(U.shape[1], measured.shape[1], n_lags, n_lags, True)
+    seen = measured if cleaned is None else cleaned
+    rows = complete_rows(U, seen, lags, starts)
+    if cleaned is None and len(rows):
+        smooth = ~_near_jumps(measured, n_lags)[rows]
+        rows = rows[smooth] if smooth.mean() >= FEWEST else rows
+    if len(rows) < 4 * (len(lags.lag) + 1):
+        return None
+    if len(rows) > FIT_ROWS:
+        rows = rows[np.linspace(0, len(rows) - 1, FIT_ROWS).astype(int)]
+    Z, target = build_lag_matrix(U, seen, lags, rows), seen[rows, output]
+    center, spread = Z.mean(axis=0), Z.std(axis=0)
+    spread[spread == 0.0] = 1.0
+    coef, scale = _reweighted(_with_ones((Z - center) / spread), target)
+    residuals = np.full(len(measured), np.nan)
+    # a missing output makes its own residual NaN
+    rows = complete_rows(U, np.nan_to_num(measured), lags, starts)
+    Z = build_lag_matrix(U, measured, lags, rows)
+    predicted = _with_ones((Z - center) / spread) @ coef
+    residuals[rows] = measured[rows, output] - predicted
+    own = lags.signal == U.shape[1] + output
+    scale = max(scale, ROUNDING * float(target.std()))
+    return RobustARX(coef[1:][own] / spread[own], scale, residuals)
+
+
+def _with_ones(Z):
+    return np.column_stack([np.ones(len(Z)), Z])
+
+
+def _near_jumps(Y, n_lags):
+    """Rows whose window holds a second difference that is far from the others."""
+    near = np.zeros(len(Y), dtype=bool)
+    for y in Y.T:
+        second = np.zeros(len(y))
+        second[1:-1] = np.abs(y[2:] - 2.0 * y[1:-1] + y[:-2])
+        known = np.isfinite(second)
+        jumps = np.where(known, second, 0.0) > JUMP * scale_of(second[known])
+        near |= np.convolve(jumps, np.ones(n_lags + 2))[: len(y)] > 0.0
+    return near
+
+
+def _reweighted(Z, target):
+    """Coefficients and scale, by least squares with the weights of the errors."""
+    weights = np.ones(len(Z))
+    for _ in range(N_STEPS):
+        root = np.sqrt(weights)
+        coef = np.linalg.lstsq(Z * root[:, None], target * root, rcond=None)[0]
+        errors = target - Z @ coef
+        scale = scale_of(errors)
+        if scale == 0.0:
+            break
+        before, weights = weights, weights_of(errors / scale)
+        if np.abs(weights - before).max() <= TOLERANCE:
+            break
+    return coef, scale

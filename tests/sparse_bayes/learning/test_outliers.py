@@ -1,0 +1,172 @@
+"""Wrong outputs of a record, found before anything is fitted to it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skbayesnn.sparse_bayes.learning import outliers as module
+from skbayesnn.sparse_bayes.learning.outliers import screen_outputs
+
+N_ROWS = 600
+
+
+def record(seed, n_rows=N_ROWS, draw=None, limit=np.inf):
+    """A resonant system with a smooth nonlinearity and process noise."""
+    rng = np.random.default_rng(seed)
+    u = np.repeat(rng.uniform(-1.0, 1.0, n_rows // 5 + 1), 5)[:n_rows]
+    noise = 0.02 * (rng.standard_normal(n_rows) if draw is None else draw(rng, n_rows))
+    y = np.zeros(n_rows)
+    for t in range(2, n_rows):
+        y[t] = 1.6 * y[t - 1] - 0.7 * y[t - 2] + 0.2 * np.tanh(u[t - 1]) + noise[t]
+        y[t] = np.clip(y[t], -limit, limit)
+    return u[:, None], y, rng
+
+
+def screen(u, y, starts=None):
+    Y = y.reshape(len(y), -1)
+    starts = np.array([0, len(y)]) if starts is None else np.asarray(starts)
+    screened = screen_outputs(u, Y, starts)
+    assert not (screened.doubtful & ~screened.outliers).any()
+    return screened.certain.reshape(y.shape), screened.outliers.reshape(y.shape)
+
+
+def with_gross_errors(y, rng, n_wrong=12):
+    rows = rng.choice(np.arange(30, len(y) - 5), n_wrong, replace=False)
+    wrong = y.copy()
+    wrong[rows] += rng.choice([-1, 1], n_wrong) * rng.uniform(2, 5, n_wrong) * y.std()
+    return wrong
+
+
+def moving(y, n_stuck, rng):
+    """The first row of a stretch in which the output moves by its deviation."""
+    swing = np.array([np.ptp(y[k : k + n_stuck + 1]) for k in range(len(y) - n_stuck)])
+    return int(rng.choice(np.flatnonzero(swing[30:] > 1.5 * y.std()))) + 30
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gross_errors_are_found_and_replaced(seed):
+    u, y, rng = record(seed)
+    wrong = with_gross_errors(y, rng)
+    replaced, outliers = screen(u, wrong)
+    assert outliers[wrong != y].all()
+    assert np.count_nonzero(outliers[wrong == y]) <= 2
+    # neighbours tell a value better than the rows before it do
+    single = outliers & np.isfinite(replaced)
+    assert np.count_nonzero(single) >= 8
+    assert np.sqrt(np.mean((replaced - y)[single] ** 2)) < 0.02
+    assert_array_equal(replaced[~outliers], wrong[~outliers])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sensor_that_sticks_is_found(seed):
+    u, y, rng = record(seed)
+    first = moving(y, 12, rng)
+    stuck = y.copy()
+    stuck[first : first + 12] = y[first - 1]
+    replaced, outliers = screen(u, stuck)
+    assert outliers[first : first + 12].all()
+    assert np.count_nonzero(outliers) <= 14
+    assert np.isnan(replaced[first : first + 12]).all()
+
+
+def test_a_sensor_that_reads_far_off_is_found():
+    u, y, rng = record(3)
+    off = y.copy()
+    off[200:212] = y.min() - 2.0 * y.std()
+    assert_array_equal(np.flatnonzero(screen(u, off)[1]), np.arange(200, 212))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [None, lambda rng, n: rng.standard_t(3.0, n), lambda rng, n: rng.laplace(size=n)],
+    ids=["gaussian", "student_t", "laplace"],
+)
+def test_right_records_are_left_alone(draw):
+    n_found = [screen(*record(seed, draw=draw)[:2])[1].sum() for seed in range(8)]
+    # a tail of noise may look like one
+    assert sum(n_found) <= 4
+
+
+def test_disturbances_of_the_system_are_no_wrong_rows():
+    def draw(rng, n_rows):
+        noise = rng.standard_normal(n_rows)
+        noise[rng.choice(np.arange(30, n_rows), 8, replace=False)] += 40.0
+        return noise
+
+    for seed in range(4):
+        u, y, _ = record(seed, draw=draw)
+        assert not screen(u, y)[1].any()
+
+
+def test_saturation_is_no_sticking():
+    u, y, _ = record(2, limit=0.25)
+    assert np.mean(np.diff(y) == 0.0) > 0.2
+    assert screen(u, y)[1].mean() < 0.01
+
+
+def test_units_do_not_matter():
+    u, y, rng = record(1)
+    wrong = with_gross_errors(y, rng)
+    replaced, outliers = screen(u, wrong)
+    scaled, again = screen(1e-4 * u, 1e5 * wrong - 3e6)
+    assert_array_equal(again, outliers)
+    assert_allclose((scaled + 3e6) / 1e5, replaced, atol=1e-6)
+
+
+def test_outputs_sessions_and_missing_values():
+    u, y, rng = record(0)
+    _, z, _ = record(1)
+    wrong = with_gross_errors(y, rng, 6)
+    pair = np.column_stack([wrong, z])
+    pair[100:104, 0] = np.nan
+    expected = np.column_stack([wrong != y, np.zeros(len(y), dtype=bool)])
+    expected[100:104] = False
+    replaced, outliers = screen(u, pair, [0, 300, N_ROWS])
+    assert outliers[expected].all()
+    assert np.count_nonzero(outliers & ~expected) <= 3
+    assert np.isnan(replaced[100:104, 0]).all()
+    assert_array_equal(replaced[~outliers], pair[~outliers])
+
+
+@pytest.mark.parametrize(
+    "y", [np.ones(60), np.arange(4.0), np.tile([0.0, 1.0], 40)], ids=str
+)
+def test_records_that_tell_nothing(y):
+    u = np.random.default_rng(0).normal(size=(len(y), 1))
+    replaced, outliers = screen(u, y)
+    assert not outliers.any()
+    assert_array_equal(replaced, y)
+
+
+def test_where_all_seems_wrong_nothing_is():
+    u, y, rng = record(4)
+    wrong = with_gross_errors(y, rng, 250)
+    replaced, outliers = screen(u, wrong)
+    assert not outliers.any()
+    assert_array_equal(replaced, wrong)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 30])
+def test_normal_equations(n_rows):
+    rng = np.random.default_rng(n_rows)
+    trace = np.append(1.0, rng.normal(size=5))
+    weights = rng.uniform(size=n_rows + 5)
+    T = np.array([np.convolve(row, trace) for row in np.eye(n_rows)]).T
+    expected = T.T @ (weights[:, None] * T)
+    wrong = np.ones(n_rows, dtype=bool)
+    bands = module._normal_matrix(weights, trace, wrong)
+    for band, row in enumerate(bands):
+        found = row[: n_rows - band] - 1e-9 * (band == 0)
+        assert_allclose(found, np.diag(expected, -band), atol=1e-12)
+
+
+def test_errors_of_right_rows_are_none():
+    rng = np.random.default_rng(0)
+    residuals, known = rng.normal(size=13), np.ones(13, dtype=bool)
+    residuals[4] += 50.0
+    wrong = np.zeros(10, dtype=bool)
+    wrong[[0, 4, 9]] = True
+    sizes, std, _ = module._sizes(residuals, known, wrong, np.array([0.5, 0.2, 0.1]))
+    assert_allclose(sizes[~wrong], 0.0, atol=1e-9)
+    assert_allclose(std[~wrong], 0.0, atol=1e-5)
+    assert 35.0 < sizes[4] < 55.0
