@@ -15,7 +15,7 @@ def binary_sets():
         units = sorted(entry["n_components"] for entry in defaults)
         seconds = sorted(entry["seconds"] for entry in defaults)
         likelihoods = [entry["log_likelihood"] for entry in defaults]
-        seeds = f" ({len(defaults)} seed)" if len(defaults) == 1 else ""
+        seeds = _number_of_seeds(len(defaults))
         rows.append(
             [
                 name,
@@ -32,13 +32,18 @@ def binary_sets():
     return heading, rows
 
 
+def _number_of_seeds(n_seeds):
+    if n_seeds == 5:
+        return ""
+    return f" ({n_seeds} seed{'s' if n_seeds > 1 else ''})"
+
+
 def frank_wolfe_start():
     """The last entry of a race starts from searched units, at the size that won."""
     rows = []
     for name in SETS:
-        gains = [
-            entry["gain_of_searched"] for entry in load("binary_sets")[name]["defaults"]
-        ]
+        entries = load("binary_sets")[name]["defaults"]
+        gains = [_gain_of_searched(entry) for entry in entries]
         rows.append([name, spread(gains, 2)])
     return ["set", "Frank-Wolfe less random start, nats"], rows
 

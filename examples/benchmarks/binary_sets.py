@@ -12,7 +12,8 @@ read once for each number that is reported; nothing is chosen on them here.
 
 ``--parts`` runs some of defaults, trainer (ContrastiveDivergenceRBM with its
 defaults), grid, sklearn; ``--sets`` some of the sets, ``--seeds`` another number of
-seeds than five. Their values replace those in an output file that exists.
+seeds than five. Their values replace those in an output file that exists; with
+``--resume``, only the seeds that it does not have are run.
 """
 
 import argparse
@@ -78,11 +79,13 @@ def fit(model, *data, **more):
     return {"seconds": time.process_time() - begin, "warned": warned}
 
 
-def run_defaults(make, data, n_seeds):
-    """Each seed of an estimator with its defaults: the rows so far, after each."""
+def run_defaults(make, data, n_seeds, rows):
+    """Each seed of an estimator with its defaults: the rows so far, after each.
+
+    ``rows`` holds those of earlier seeds.
+    """
     train, validation, test = data
-    rows = []
-    for seed in range(n_seeds):
+    for seed in range(len(rows), n_seeds):
         model = make(random_state=seed, n_jobs=N_JOBS)
         row = fit(model, train, X_val=validation) | {
             "n_components": model.n_components_,
@@ -100,7 +103,7 @@ def run_defaults(make, data, n_seeds):
             row["race_log_likelihood"] = values[raced].tolist()
             row["race_updates"] = model.history_["n_updates"][raced].tolist()
             row["gain_of_searched"] = float(model.history_["gain"][raced][-1])
-        rows.append(row | likelihoods(model, test, train))
+        rows = [*rows, row | likelihoods(model, test, train)]
         print("   ", {k: v for k, v in rows[-1].items() if k != "warned"}, flush=True)
         yield rows
 
@@ -143,10 +146,11 @@ def run_sklearn(data, n_units):
     return row | likelihoods(model, test, train)
 
 
-def run(part, data, results, n_seeds):
+def run(part, data, results, n_seeds, resumes):
     """One part for one set: what is known of it, once or after each seed."""
     if part in ESTIMATORS:
-        yield from run_defaults(ESTIMATORS[part], data, n_seeds)
+        rows = results.get(part, []) if resumes else []
+        yield from run_defaults(ESTIMATORS[part], data, n_seeds, rows)
     elif part == "grid":
         yield run_grid(data)
     else:
@@ -185,6 +189,7 @@ def main():
     parts = ("defaults", "trainer", "grid", "sklearn")
     parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds")
+    parser.add_argument("--resume", action="store_true", help="keep earlier seeds")
     arguments = parser.parse_args()
     file = arguments.output
     results = json.loads(file.read_text()) if file and file.exists() else {}
@@ -200,7 +205,8 @@ def main():
         of_set["independent"] = independent(data[0], data[2])
         for part in arguments.parts:
             print(f"{name}, {part}", flush=True)
-            for found in run(part, data, of_set, arguments.seeds):
+            seeds = arguments.seeds, arguments.resume
+            for found in run(part, data, of_set, *seeds):
                 # what is finished outlives what stops the others
                 of_set[part] = found
                 if file:
