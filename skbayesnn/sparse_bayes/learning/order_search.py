@@ -14,10 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from ..kernels.activations import ACTIVATION_NAMES
 from .dense_rows import refine
 from .restarts import learn
+from .stages import FIRST_STAGE_CYCLES
 from .state_order import count_states, price
 
 # Fraction of the starts that a fit with fewer states has; the activation is settled.
 STARTS = 0.5
+# These starts do not go on where their objectives, behind the screening, are so much
+# higher per observation than in the end those of a fit with more states, or twice as
+# much as that one has still won.
+CATCHES_UP = 0.5
 
 
 def learn_states(problem, seed, *, n_starts, n_networks, n_jobs):
@@ -47,10 +52,10 @@ def _search(problem, seed, n_starts, n_networks, n_jobs):
                 _with_fewer(problem, fit, tried),
                 seed + tried,
                 n_starts=n_starts,
+                hopeless=_cost(problem, fit) + _may_catch_up(problem, fit),
                 **options,
             )
-        worse = _cost(problem, smaller) > _cost(problem, fit)
-        if not (worse or smaller.networks[0].diverged):
+        if smaller and _is_better(problem, smaller, fit):
             fit, order = smaller, _order(problem, smaller)
         elif tried < order:
             break
@@ -61,6 +66,19 @@ def _search(problem, seed, n_starts, n_networks, n_jobs):
 def _order(problem, fit):
     """Number of states of the best network."""
     return count_states(fit.networks[0].fitted.network, problem.starts.n_states)
+
+
+def _is_better(problem, smaller, fit):
+    diverged = smaller.networks[0].diverged
+    return not diverged and _cost(problem, smaller) <= _cost(problem, fit)
+
+
+def _may_catch_up(problem, fit):
+    """By how much the objective may still fall behind the screening of starts."""
+    best = fit.networks[0]
+    screened = best.history["objective_pruned"][:FIRST_STAGE_CYCLES][-1]
+    n_observations = problem.stages[-1].data.n_observations
+    return max(CATCHES_UP * n_observations, 2.0 * (screened - best.objective))
 
 
 def _cost(problem, fit):

@@ -50,7 +50,16 @@ class Run(NamedTuple):
     n_stages: int
 
 
-def learn(problem, seed, *, n_starts=1, n_networks=1, n_jobs=None, keep=False):
+def learn(
+    problem,
+    seed,
+    *,
+    n_starts=1,
+    n_networks=1,
+    n_jobs=None,
+    keep=False,
+    hopeless=np.inf,
+):
     """The best networks of several starts, as a `Fit`.
 
     Starts that diverged are left out, unless all of them did.
@@ -66,6 +75,9 @@ def learn(problem, seed, *, n_starts=1, n_networks=1, n_jobs=None, keep=False):
     keep : bool
         After Ctrl-C, return what has been learned so far, if anything. Otherwise
         Ctrl-C is raised.
+    hopeless : float
+        Where the errors of all starts that are screened exceed this, none goes on, and
+        there is no fit: None.
     """
     seeds = np.random.SeedSequence(seed).spawn(1 if problem.start else n_starts)
     screened = problem.n_screening if len(seeds) > max(n_networks, MIN_FINALISTS) else 0
@@ -73,6 +85,8 @@ def learn(problem, seed, *, n_starts=1, n_networks=1, n_jobs=None, keep=False):
     out = 0
     if screened:
         runs, interrupted = run_restarts(problem, begun, n_jobs, keep, screened)
+        if min(_ranking_error(problem, run) for run in runs) > hopeless:
+            return None
         begun, out = _finalists(problem, seeds, runs, n_networks)
     if not (screened and interrupted):
         runs, interrupted = run_restarts(problem, begun, n_jobs, keep)

@@ -87,8 +87,12 @@ class StateRunData(NamedTuple):
             root_weights(self.weights, self.observation_weights), self.Y.shape
         )
         residual = ((outputs - self.Y) * root).ravel()
-        S *= root.reshape(-1, 1)
-        measured = np.isfinite(residual)
+        if (root != 1.0).any():
+            S *= root.reshape(-1, 1)
+        measured = np.flatnonzero(np.isfinite(residual))
+        if len(measured) and measured[-1] - measured[0] + 1 == len(measured):
+            # as in one record without gaps: nothing is copied
+            measured = slice(measured[0], measured[-1] + 1)
         yield residual[measured], S[measured].T
 
 
