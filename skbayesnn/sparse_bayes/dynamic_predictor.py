@@ -183,8 +183,8 @@ class DynamicPredictorMixin(
             the posterior of the weights (delta method) and the noise of every step
             since the last measured output, linearised around the predicted path; with
             hidden states, that of the state at the start as well.
-            Where an input of the window is outside the range of the training record by
-            more than a tenth of it, or a free run is, they grow with the distance.
+            Where an input of the window is outside the range of the training record, or
+            a free run is, they grow with the distance.
         state : SimulationState or StateEstimate, default=None
             Where an earlier free run stopped; ``X`` holds the rows that follow. The
             predictions are those of one run through all rows.

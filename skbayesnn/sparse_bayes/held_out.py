@@ -284,7 +284,7 @@ def _relative(squared, data):
 
 def output_variance(data):
     """Variance of the outputs, (n_outputs,); 1 of those that do not change."""
-    variance = np.nanvar(data.Y, axis=0)
+    variance = np.nanvar(data.without_doubtful(data.Y), axis=0)
     return np.where(variance > 0.0, variance, 1.0)
 
 

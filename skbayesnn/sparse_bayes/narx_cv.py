@@ -216,8 +216,9 @@ class SparseBayesNARXRegressorCV(
     and sensors that stick or read far off. A linear ARX model with heavy-tailed errors
     tells them from disturbances by the trace that they leave in the residuals of the
     next rows. They are replaced by the values that fit best between their neighbours;
-    in longer stretches, where these are uncertain, nothing is fitted or scored. Where more than a quarter of the rows seem to be wrong,
-    the linear model is not able to tell, and none is held to be.
+    in longer stretches, where these are uncertain, nothing is fitted or scored. Where
+    more than a quarter of the rows seem to be wrong, the linear model is not able to
+    tell, and none is held to be.
 
     With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
     round of the search is, and the time that it still takes (it needs rich). A callback

@@ -59,41 +59,68 @@ def excess(values, low, high):
     In multiples of the range beyond `TOLERANCE`; 0 within it and where missing. A
     signal that was constant is out of range by 1 wherever it differs.
     """
-    width = high - low
-    distance = np.fmax(np.fmax(low - values, values - high), 0.0)
+    return np.maximum(_relative_distance(values, low, high) - TOLERANCE, 0.0)
+
+
+def _relative_distance(values, low, high):
+    """Distances from the range, in multiples of it; 0 where values are missing."""
+    width, distance = high - low, _distance(values, low, high)
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(width > 0.0, distance / width - TOLERANCE, distance > 0.0)
-    return np.where(np.isnan(relative), 0.0, np.maximum(relative, 0.0))
+        return np.where(
+            width > 0.0, distance / width, (1.0 + TOLERANCE) * (distance > 0.0)
+        )
+
+
+def _distance(values, low, high):
+    """Distances from the range in the unit of the values; 0 where these are missing."""
+    with np.errstate(invalid="ignore"):
+        distance = np.fmax(low - values, values - high)
+    return np.where(distance > 0.0, distance, 0.0)
+
+
+def _unknown(relative):
+    """What a model may err by at a distance from its range, both in multiples of it.
+
+    At the end of the range it still knows value and slope; what it does not know, the
+    curvature, adds the square of the distance. Beyond `TOLERANCE` the slope is unknown
+    as well, and the distance itself is added.
+    """
+    return np.maximum(relative**2, relative - TOLERANCE)
 
 
 def widen(bands, std, mean, record, max_lag, is_free_run, y_scale):
     """Standard deviations (n_rows, n_outputs) of bands.
 
     Those of free runs get their factor. Where an input in the window of a row is out of
-    range, by a fraction of it, as much of the outputs' standard deviation ``y_scale``
-    is added, as if the gain were unknown there; where a free run itself is out of
-    range, its distance from it.
+    range, what is `_unknown` at this distance is added, times the outputs' standard
+    deviation ``y_scale``; and times the range of an output where a free run itself is
+    out of it, in that row and those whose window it is in.
     """
     # a run that is 1e200 off is uncertain by infinity
     with np.errstate(over="ignore", invalid="ignore"):
         variance = std**2
         if is_free_run:
             variance = variance * bands.factor**2
-            variance = variance + _distance(bands, mean) ** 2
-        inputs = excess(record.U, bands.low_inputs, bands.high_inputs)
-        of_rows = _within(inputs.max(axis=1, initial=0.0), max_lag, record.starts)
+            variance = variance + _of_run(bands, mean, max_lag, record.starts) ** 2
+        inputs = _relative_distance(record.U, bands.low_inputs, bands.high_inputs)
+        of_rows = _unknown(inputs).max(axis=1, initial=0.0)
+        of_rows = _within(of_rows, max_lag, record.starts)
         variance = variance + (of_rows[:, None] * y_scale) ** 2
     # rows that were given stay exact
     return np.where(std == 0.0, 0.0, np.sqrt(variance))
 
 
-def _distance(bands, mean):
-    """How far outputs (n_rows, n_outputs) are out of their range."""
+def _of_run(bands, mean, max_lag, starts):
+    """What is unknown where a free run (n_rows, n_outputs) is out of its range."""
     low, high = bands.low_outputs, bands.high_outputs
-    margin = TOLERANCE * (high - low)
-    with np.errstate(invalid="ignore"):
-        distance = np.fmax(low - margin - mean, mean - high - margin)
-    return np.where(distance > 0.0, distance, 0.0)
+    distance, width = _distance(mean, low, high), high - low
+    if not distance.any():
+        return distance
+    narrow = ~((width > 0.0) & (width < np.inf))
+    width = np.where(narrow, 1.0, width)
+    unknown = np.where(narrow, distance, width * _unknown(distance / width))
+    columns = [_within(column, max_lag, starts) for column in unknown.T]
+    return np.column_stack(columns)
 
 
 def _within(values, n_before, starts):

@@ -73,7 +73,7 @@ def test_bands_widen_where_the_window_leaves_the_range():
     bands = bands_of(np.array([[-1.0], [1.0]]), np.array([[0.0], [10.0]]))
     mean, std = np.full((12, 1), 5.0), np.ones((12, 1))
     std[0] = 0.0
-    mean[11] = 13.0
+    mean[10] = 13.0
     data = Record(U, None, None, np.array([0, 6, 12]))
     for is_free_run in (True, False):
         wide = widen(bands, std, mean, data, 4, is_free_run, np.array([2.0]))[:, 0]
@@ -82,8 +82,27 @@ def test_bands_widen_where_the_window_leaves_the_range():
         assert_allclose(wide[3:6], by_input)
         assert_array_equal(wide[:3], [0.0, 1.0, 1.0])
         # not beyond the session
-        assert_array_equal(wide[6:11], 1.0)
-        assert_allclose(wide[11], np.sqrt(1.0 + 2.0**2) if is_free_run else 1.0)
+        assert_array_equal(wide[6:10], 1.0)
+        # a run that was out of range is uncertain afterwards
+        assert_allclose(wide[10:], np.sqrt(1.0 + 2.0**2) if is_free_run else 1.0)
+
+
+def test_near_the_range_the_curvature_is_unknown():
+    bands = bands_of(np.array([[-1.0], [1.0]]), np.array([[0.0], [10.0]]))
+    data = Record(np.zeros((8, 1)), None, None, np.array([0, 8]))
+    mean = np.array([5.0, 10.0, 10.1, 10.5, 11.0, 11.2, 12.0, 20.0])[:, None]
+    wide = widen(bands, np.ones((8, 1)), mean, data, 0, True, np.array([2.0]))[:, 0]
+    added = np.sqrt(wide**2 - 1.0)
+    # squares of the distance over the range of 10, from 1.13 on the distance beyond 1
+    expected = [0.0, 0.0, 0.1**2 / 10, 0.5**2 / 10, 0.1, 0.2, 1.0, 10.0]
+    assert_allclose(added, expected, atol=1e-7)
+    U = np.array([-1.0, 1.0, 1.02, 1.1, 1.2, 1.4, 3.0, 5.0])[:, None]
+    inside = np.full((8, 1), 5.0)
+    data = Record(U, None, None, np.array([0, 8]))
+    wide = widen(bands, np.ones((8, 1)), inside, data, 0, False, np.array([2.0]))[:, 0]
+    added = np.sqrt(wide**2 - 1.0)
+    expected = [0.0, 0.0, 0.01**2, 0.05**2, 0.01, 0.1, 1.0, 4.0]
+    assert_allclose(added, 2.0 * np.array(expected), atol=1e-7)
 
 
 def test_inputs_out_of_range_are_named(fitted):
@@ -120,7 +139,9 @@ def test_missing_inputs_are_not_out_of_range(fitted):
 
 
 def test_the_factor_is_that_of_free_runs(fitted):
+    # smaller inputs, with which the run stays in the range of the training record
     u, y = record(80, seed=2)
+    u = 0.5 * u
     wide = with_factor(fitted, 3.0)
     mean, std = fitted.predict(u, y_init=y[:2], return_std=True)
     same, three = wide.predict(u, y_init=y[:2], return_std=True)

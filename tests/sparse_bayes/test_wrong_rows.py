@@ -1,0 +1,104 @@
+"""Searches on records with wrong outputs."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from search_cases import estimator, quietly, record
+
+from skbayesnn import DynamicSystemRegressor
+from skbayesnn.metrics import simulation_rmse
+from skbayesnn.sparse_bayes import narx_cv
+from skbayesnn.sparse_bayes.held_out import Data, Task, fit_or_score
+from skbayesnn.sparse_bayes.learning.outliers import Screened
+from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.search import Candidate
+from skbayesnn.sparse_bayes.training_record import TrainingRecord
+
+N_ROWS = 300
+
+
+@pytest.fixture(scope="module")
+def wrong():
+    """A record with eight gross errors, and what was right."""
+    u, y = record(N_ROWS)
+    rng = np.random.default_rng(0)
+    rows = rng.choice(np.arange(20, N_ROWS), 8, replace=False)
+    spoiled = y.copy()
+    spoiled[rows] += rng.choice([-1, 1], 8) * rng.uniform(3.0, 5.0, 8) * y.std()
+    return u, spoiled, y
+
+
+def robust():
+    return estimator(lags=(2,), reg_lambdas=(3.0,), noise="student_t")
+
+
+@pytest.fixture(scope="module")
+def fitted(wrong):
+    u, spoiled, _ = wrong
+    return quietly(robust(), u, spoiled)
+
+
+def error(model):
+    u, y = record(N_ROWS, seed=1)
+    return simulation_rmse(y, model.predict(u, y_init=y[:5]), n_initialization=5)
+
+
+def test_wrong_outputs_are_told(wrong, fitted):
+    _, spoiled, y = wrong
+    assert fitted.outliers_.shape == y.shape
+    assert fitted.outliers_[spoiled != y].all()
+    assert np.count_nonzero(fitted.outliers_) <= 10
+    n_wrong = np.count_nonzero(fitted.outliers_)
+    assert fitted.summary_.endswith(f"; {n_wrong} outputs held to be wrong")
+
+
+def test_they_cost_little(wrong, fitted, monkeypatch):
+    u, spoiled, y = wrong
+    clean = quietly(robust(), u, y)
+    assert not clean.outliers_.any()
+    assert "wrong" not in clean.summary_
+    assert error(fitted) < 1.1 * error(clean)
+
+    def nothing(U, Y, starts):
+        none = np.zeros(Y.shape, dtype=bool)
+        return Screened(Y, none, none)
+
+    monkeypatch.setattr(narx_cv, "screen_outputs", nothing)
+    assert error(quietly(robust(), u, spoiled)) > 1.1 * error(clean)
+
+
+def test_without_heavy_tails_nothing_is_looked_for(wrong):
+    u, spoiled, _ = wrong
+    model = quietly(estimator(lags=(2,), reg_lambdas=(3.0,)), u, spoiled)
+    assert not hasattr(model, "outliers_")
+
+
+def test_the_choice_among_all_kinds_does_it_too(wrong):
+    u, spoiled, y = wrong
+    model = DynamicSystemRegressor(
+        "linear", lags=(2,), noise="student_t", cv=3, random_state=0
+    )
+    model = quietly(model, u, np.column_stack([spoiled, y]))
+    assert model.outliers_.shape == (N_ROWS, 2)
+    assert model.outliers_[spoiled != y, 0].all()
+    assert not model.outliers_[:, 1].any()
+
+
+def test_doubtful_outputs_are_neither_fitted_nor_scored():
+    u, y = record(N_ROWS)
+    doubtful = np.zeros((N_ROWS, 1), dtype=bool)
+    doubtful[130:140] = True
+    candidate = Candidate("linear", "prediction", 2, 0.0, True)
+    settings = estimator()._settings_of_fits()
+    starts = np.array([0, N_ROWS])
+
+    def scored(value, fold):
+        Y = np.where(doubtful, value, y[:, None])
+        given = TrainingRecord(u, Y, starts, True, {"n_features_in_": 1})
+        data = Data(given, stretches(starts, 3), doubtful)
+        return fit_or_score(Task(candidate, 0, fold), settings, data, data)
+
+    for fold in (0, 1):
+        assert scored(5.0, fold).error == scored(9.0, fold).error
+    one, other = scored(5.0, None), scored(9.0, None)
+    assert_array_equal(one.coefs_[0], other.coefs_[0])
