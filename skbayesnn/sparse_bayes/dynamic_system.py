@@ -44,7 +44,7 @@ MOST_STATES = 6
 STATES_STARTS = 4
 # What the parameters of the search for lags are called here.
 OF_LAGS = (
-    *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus"),
+    *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus", "output"),
     *("n_jobs", "random_state", "max_cycles"),
 )
 
@@ -133,6 +133,9 @@ class DynamicSystemRegressor(
     cv : int, default=8
         Stretches, of equal length, into which every session is cut. At most five of
         them are held out, in turn.
+    output : {"auto", "level", "difference"}, default="auto"
+        What models predict: the outputs, or what is added to them from row to row, for
+        systems that integrate; see :class:`SparseBayesNARXRegressorCV`.
     max_cycles : int, default=200
         Largest number of cycles of a fit. Fits of lags that are only scored end after
         15 in their last stage; of hidden states both numbers are candidates.
@@ -233,6 +236,7 @@ class DynamicSystemRegressor(
         reg_lambdas="auto",
         hidden_layer_sizes="auto",
         cv=8,
+        output="auto",
         max_cycles=200,
         checkpoint=None,
     ):
@@ -249,6 +253,7 @@ class DynamicSystemRegressor(
         self.reg_lambdas = reg_lambdas
         self.hidden_layer_sizes = hidden_layer_sizes
         self.cv = cv
+        self.output = output
         self.max_cycles = max_cycles
         self.checkpoint = checkpoint
 
