@@ -538,7 +538,7 @@ def first_of(candidates, output):
 
 
 def leading(ranked, error):
-    """The best of all, or the best of differences where it errs at most 1.4 times more."""
+    """The best of all, or of differences if that errs at most 1.4 times as much."""
     best, of_steps = ranked[0], first_of(ranked, "difference")
     return of_steps if of_steps and error(of_steps) <= FARTHEST * error(best) else best
 
