@@ -122,8 +122,9 @@ class DynamicSystemRegressor(
     lags : "auto" or array-like of int, default="auto"
         Candidates for the longest lag, as in :class:`SparseBayesNARXRegressorCV`.
     n_states : "auto" or array-like of int, default="auto"
-        Candidates for the number of hidden states before pruning. "auto" is 4, and more
-        as long as the largest number is the best.
+        Candidates for the number of hidden states before pruning. "auto" is 4, for
+        differences also one more than there are outputs, and more as long as the
+        largest number is the best.
     reg_lambdas : "auto" or array-like of float, default="auto"
         Candidates for ``reg_lambda`` of networks of both kinds. "auto" begins with 6
         and 20 for lags, with 5 for hidden states.
