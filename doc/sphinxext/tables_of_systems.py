@@ -145,6 +145,18 @@ def differences():
     return heading, rows
 
 
+def automatic_output():
+    """Free runs through unseen records, and what was chosen for them."""
+    outputs = ("auto", "level", "difference")
+    heading = ["system", "chosen", *(f'`output="{output}"`' for output in outputs)]
+    rows = []
+    for name, found in load("integrating_systems").items():
+        chosen = sorted({run["chosen"] for run in found["auto"]})
+        errors = [[run["error"] for run in found[output]] for output in outputs]
+        rows.append([name, ", ".join(chosen), *map(spread, errors)])
+    return heading, rows
+
+
 def tenths(value):
     """As many digits as that benchmark prints."""
     return f"{value:.1f}" if value < 100 else number(value)

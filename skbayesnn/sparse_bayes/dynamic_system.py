@@ -45,7 +45,7 @@ MOST_STATES = 6
 STATES_STARTS = 4
 # What the parameters of the search for lags are called here.
 OF_LAGS = (
-    *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus"),
+    *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus", "output"),
     *("n_jobs", "random_state", "max_cycles"),
 )
 
@@ -123,8 +123,9 @@ class DynamicSystemRegressor(
     lags : "auto" or array-like of int, default="auto"
         Candidates for the longest lag, as in :class:`SparseBayesNARXRegressorCV`.
     n_states : "auto" or array-like of int, default="auto"
-        Candidates for the number of hidden states before pruning. "auto" is 4, and more
-        as long as the largest number is the best.
+        Candidates for the number of hidden states before pruning. "auto" is 4, for
+        differences also one more than there are outputs, and more as long as the
+        largest number is the best.
     reg_lambdas : "auto" or array-like of float, default="auto"
         Candidates for ``reg_lambda`` of networks of both kinds. "auto" begins with 6
         and 20 for lags, with 5 for hidden states.
@@ -134,6 +135,9 @@ class DynamicSystemRegressor(
     cv : int, default=8
         Stretches, of equal length, into which every session is cut. At most five of
         them are held out, in turn.
+    output : {"auto", "level", "difference"}, default="auto"
+        What models predict: the outputs, or what is added to them from row to row, for
+        systems that integrate; see :class:`SparseBayesNARXRegressorCV`.
     max_cycles : int, default=200
         Largest number of cycles of a fit. Fits of lags that are only scored end after
         15 in their last stage; of hidden states both numbers are candidates.
@@ -237,6 +241,7 @@ class DynamicSystemRegressor(
         reg_lambdas="auto",
         hidden_layer_sizes="auto",
         cv=8,
+        output="auto",
         max_cycles=200,
         checkpoint=None,
     ):
@@ -253,6 +258,7 @@ class DynamicSystemRegressor(
         self.reg_lambdas = reg_lambdas
         self.hidden_layer_sizes = hidden_layer_sizes
         self.cv = cv
+        self.output = output
         self.max_cycles = max_cycles
         self.checkpoint = checkpoint
 

@@ -190,6 +190,7 @@ def make_model(candidate, seed, settings):
     if candidate.model == "states":
         return SparseBayesStateSpaceRegressor(
             candidate.n_states,
+            output=candidate.output,
             reg_lambda=candidate.reg_lambda,
             activation=candidate.activation,
             max_cycles=candidate.max_cycles,
@@ -204,6 +205,7 @@ def make_model(candidate, seed, settings):
         candidate.lag,
         candidate.lag,
         include_current_input=candidate.current_input,
+        output=candidate.output,
         reg_lambda=candidate.reg_lambda,
         selection="evidence",
         random_state=seed,

@@ -20,7 +20,16 @@ from .calibration import band_factor, by_stretch
 from .dynamic_predictor import DynamicModel, DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .held_out import Data, Settings, Task, reference_errors, settled
+from .held_out import (
+    Data,
+    Settings,
+    Task,
+    error_against,
+    reference_errors,
+    settled,
+)
+from .learning.dense_rows import choose_fraction
+from .learning.integration import may_integrate
 from .learning.outliers import screen_outputs
 from .learning.selection import stretches
 from .parameters import (
@@ -37,6 +46,7 @@ from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
 from .search import (
+    OUTPUTS,
     Candidate,
     Clock,
     Limits,
@@ -54,13 +64,22 @@ from .training_record import (
 
 # Rows of a record that the search fits networks and linear models to, at most; the
 # free runs that are scored pass through all of it. And rows for the ensemble, whose
-# networks of hidden states take longer.
+# networks of hidden states take longer, unless the rows are dense.
 NETWORK_ROWS = 2000
 LINEAR_ROWS = 10_000
 MEMBER_ROWS = 20_000
 STATES_ROWS = 5000
+DENSE_ROWS = 30_000
 # Columns of ``cv_results_`` that describe a candidate.
-COLUMNS = ("model", "fitted_to", "lag", "reg_lambda", "include_current_input")
+COLUMNS = (
+    *("model", "fitted_to", "lag", "reg_lambda", "include_current_input"),
+    "output",
+)
+# Stretches in which a system that may integrate has not forgotten its outputs.
+SLOW_STRETCHES = 2.0
+# A fit that errs so many times more over its record than its like did on stretches that
+# they did not see ended in a worse optimum.
+LOST = 3.0
 # Fraction of ``max_time`` for the search; the rest is for the ensemble.
 SEARCH_TIME = 0.6
 
@@ -112,10 +131,13 @@ class SparseBayesNARXRegressorCV(
         the best linear ARX model by more than 2 %. Choose False for a record from a
         closed loop: there u(t) may be a consequence of y(t), which makes held-out
         errors small and simulations useless. Without inputs, it makes no difference.
-    output : {"level", "difference"}, default="level"
-        What a network predicts: y(t), or y(t) - y(t-1), which is summed up. Held-out
-        stretches seldom tell which extrapolates: choose "difference" for an integrating
-        system that is sampled fast. See :class:`SparseBayesNARXRegressor`.
+    output : {"auto", "level", "difference"}, default="auto"
+        What a model predicts: y(t), or y(t) - y(t-1), which is summed up, for systems
+        that integrate. "auto" searches for models of both where a linear model forgets
+        the outputs in two stretches or more, and one of differences errs at most three
+        times as much as one of levels. Of networks, those of differences are chosen
+        unless they err more than 1.4 times as much. See
+        :class:`SparseBayesNARXRegressor`.
     {{noise}}
     focus : {"simulation", "prediction"}, default="simulation"
         Errors that the fits and their choice are about: of a free run or of one step
@@ -162,7 +184,8 @@ class SparseBayesNARXRegressorCV(
         One row per reference ("mean", "last value") and per candidate, those that were
         kept first: ``model`` ("linear" or "network"), ``fitted_to`` ("prediction" or
         "simulation", the errors that the fit squares), ``lag``, ``reg_lambda`` (0 is a
-        linear ARX model by least squares) and ``include_current_input``; ``test_error``
+        linear ARX model by least squares), ``include_current_input`` and ``output``
+        ("level" or "difference"); ``test_error``
         (n_rows, cv), root mean squared errors in standard deviations of the outputs, at
         most 3, NaN for stretches on which the candidate was not tried;
         ``mean_test_error``, their geometric mean, and ``n_folds``, the number of them;
@@ -258,7 +281,7 @@ class SparseBayesNARXRegressorCV(
         cv=8,
         n_estimators=6,
         include_current_input="auto",
-        output="level",
+        output="auto",
         noise="gaussian",
         focus="simulation",
         hidden_layer_sizes=(5,),
@@ -400,7 +423,17 @@ class SparseBayesNARXRegressorCV(
         kinds = ("simulation", "prediction") if focus == "simulation" else (focus,)
         current = self.include_current_input if data.U.shape[1] else False
         grids = kinds, lags, strengths, current, limits
+        options |= {"outputs": self._outputs(data), "n_outputs": data.Y.shape[1]}
         return lambda table, evaluate: Search(table, evaluate, *grids, **options)
+
+    def _outputs(self, data):
+        """What models may say; one step ahead nothing drifts, and levels will do."""
+        if self.output != "auto":
+            return (self.output,)
+        a_stretch = np.diff(data.starts).mean() / self.cv
+        long = SLOW_STRETCHES * a_stretch
+        drifts = self.focus == "simulation" and may_integrate(*data.given[:3], long)
+        return OUTPUTS if drifts else OUTPUTS[:1]
 
     def _store(self, found, outliers):
         """Keep the ensemble, and set all public attributes."""
@@ -425,7 +458,7 @@ def samples_to_score(data):
     return {
         "linear": Shared(data.thinned(LINEAR_ROWS)),
         "network": Shared(data.thinned(NETWORK_ROWS)),
-        "states": Shared(data.thinned(NETWORK_ROWS)),
+        "states": Shared(rows_for_states(data, NETWORK_ROWS)),
     }
 
 
@@ -449,6 +482,16 @@ def without_outliers(data, noise):
     return data, {"outliers_": outliers}
 
 
+def rows_for_states(data, n_rows):
+    """What networks of hidden states are fitted to: dense rows, all of them.
+
+    A fit takes most of its time for a fraction of such rows, and their first ones show
+    too little of what the system does.
+    """
+    dense = choose_fraction(data.Y, data.starts) > 1
+    return data if dense and len(data.Y) <= DENSE_ROWS else data.thinned(n_rows)
+
+
 class Members(NamedTuple):
     """Fits of the candidates that were kept to the whole record.
 
@@ -462,11 +505,12 @@ class Members(NamedTuple):
     weights: np.ndarray
 
 
-def learn_members(kept, seeds, runner, n_estimators):
+def learn_members(kept, table, seeds, runner, n_estimators):
     """The `Members` of an ensemble.
 
     Each candidate is fitted from several starts, of which those that ended in a worse
-    optimum are left out. A linear model has one optimum, and no second start.
+    optimum are left out, and all that err far more here than where they were scored. A
+    linear model has one optimum, and no second start.
     """
     # the best get the members that do not divide evenly
     n_members = np.full(len(kept), n_estimators // len(kept))
@@ -484,19 +528,23 @@ def learn_members(kept, seeds, runner, n_estimators):
     ]
     data, focus = runner.data.value, runner.settings.focus
     sample = Shared(data.thinned(MEMBER_ROWS))
-    of_states = Shared(data.thinned(STATES_ROWS))
+    of_states = Shared(rows_for_states(data, STATES_ROWS))
     samples = {"linear": sample, "network": sample, "states": of_states}
     with at_hand(runner.data, sample, of_states):
         models = runner.run(tasks, samples)
-    members, weights = [], []
+    members, weights, lost = [], [], []
     for candidate, n in zip(kept, n_members.tolist(), strict=True):
         pairs = zip(tasks, models, strict=False)
         of_this = [model for task, model in pairs if task.candidate == candidate]
         of_this = settled(of_this, data, focus)[:n]
+        limit = LOST * table.error(candidate)
+        lost += [error_against(m, data, data.Y, focus) > limit for m in of_this]
         members += of_this
         weights += [n / len(of_this) for _ in of_this]
     # a model is that of a diverged start only if no other start was left
     stable = [not member._learned.diverged for member in members]
+    good = [a and not b for a, b in zip(stable, lost, strict=True)]
+    stable = good if any(good) else stable
     if not any(stable):
         warn_caller(
             "Every network of the ensemble diverged in free run over the whole "
@@ -564,7 +612,7 @@ def search_members(
         options = runner, seeds, samples_to_score(data), estimator.cv, SEARCH_TIME
         scores = judge(make_search, *options)
         kept = close_to_best(scores.table)[:n_estimators]
-        members = learn_members(kept, seeds, runner, n_estimators)
+        members = learn_members(kept, scores.table, seeds, runner, n_estimators)
     references = reference_errors(data, settings.focus)
     results = summarize(scores.table, kept, references, columns)
     return Found(make_searched_model(members, scores, data), members, results)
@@ -602,7 +650,7 @@ def start_seeds(seed, n_seeds):
 def summarize(table, kept, references, names=COLUMNS):
     """``cv_results_``: the references, then the candidates, the chosen ones first."""
     candidates = [*kept, *(c for c in table.errors if c not in kept)]
-    rows = [Candidate(name, "", 0, np.nan, False) for name in references]
+    rows = [Candidate(name, "", 0, np.nan, False, output="") for name in references]
     rows += candidates
     errors = np.array([*references.values(), *(table.errors[c] for c in candidates)])
     # all are compared on the same stretches
@@ -645,10 +693,11 @@ def summary(results):
 
 
 def _describe(results, row):
+    said = " for differences" if results["output"][row] == "difference" else ""
     if results["model"][row] == "states":
-        return f"network of {results['n_states'][row]} hidden states"
+        return f"network of {results['n_states'][row]} hidden states{said}"
     first = "0" if results["include_current_input"][row] else "1"
-    return f"{results['model'][row]} of lags {first} to {results['lag'][row]}"
+    return f"{results['model'][row]} of lags {first} to {results['lag'][row]}{said}"
 
 
 def _of_other_kinds(results, chosen):

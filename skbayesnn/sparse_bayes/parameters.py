@@ -106,7 +106,6 @@ STATE_SPACE_CONSTRAINTS = {
 
 # Parameters of the search that every one of its fits takes over as they are.
 SHARED_BY_FITS = (
-    "output",
     "noise",
     "focus",
     "hidden_layer_sizes",
@@ -125,6 +124,7 @@ SEARCH_CONSTRAINTS = {
     "lags": [StrOptions({"auto"}), "array-like"],
     "reg_lambdas": [StrOptions({"auto"}), "array-like"],
     "include_current_input": [StrOptions({"auto"}), "boolean"],
+    "output": [StrOptions({"auto", "level", "difference"})],
     "checkpoint": [str, os.PathLike, None],
     "max_time": [Interval(Real, 0, None, closed="neither"), None],
     "cv": [Interval(Integral, 2, None, closed="left")],
@@ -152,7 +152,7 @@ DYNAMIC_CONSTRAINTS = {
     **{
         name: SEARCH_CONSTRAINTS[name]
         for name in (
-            *("lags", "reg_lambdas", "cv", "n_estimators", "focus", "noise"),
+            *("lags", "reg_lambdas", "cv", "n_estimators", "focus", "noise", "output"),
             *("max_cycles", "max_time", "checkpoint", "n_jobs", "random_state"),
             "verbose",
         )

@@ -6,13 +6,14 @@ record, and its free run through that stretch is scored (its single steps for
 where they may still change the choice:
 
 1. references: the mean, the last value, and linear ARX models with more and more lags,
-   with and without u(t);
+   with and without u(t), of levels and of differences of the outputs;
 2. networks, of all lags and strengths, on three of the stretches;
 3. state-space networks on the same three, if they are asked for: one of each
    activation, and others only where one of them comes close;
 4. those that are still close to the best, on more stretches.
 
-Where the best value is the last of its grid, the grid is continued.
+Where the best value is the last of its grid, the grid is continued. Where linear models
+of levels and of differences are close, both are searched.
 """
 
 import time
@@ -52,11 +53,17 @@ HOPEFUL = 1.75
 # standard error of the least one: then another cut into stretches changes the order.
 CLOSE = 1.2
 FARTHEST = 1.4
+# Linear models of differences have so many times the error of those of levels where
+# differences are wrong. Where they are right, they may have more than twice as much:
+# roots beside that of the integrator make up for what is not linear.
+FAR_BEHIND = 3.0
 # Linear models are equal whose errors differ by less.
 EQUAL = 1.02
 # Lags with which a linear model errs so many times more than with longer ones miss a
 # part of the memory, such as a dead time, for a network as well.
 TOO_SHORT = 1.5
+# What a model may say, see `SparseBayesNARXRegressor`.
+OUTPUTS = ("level", "difference")
 # A fit takes about rows times squared weights; beyond this a lag is left to linear
 # models.
 MAX_WORK = 1.5e8
@@ -73,6 +80,7 @@ class Candidate(NamedTuple):
     activation : of the hidden units of a network of hidden states; empty for lags,
         where all candidates have the same
     max_cycles : of the last stage of fits of hidden states; 0 for lags
+    output : "level" or "difference"
     """
 
     model: str
@@ -83,19 +91,20 @@ class Candidate(NamedTuple):
     n_states: int = 0
     activation: str = ""
     max_cycles: int = 0
+    output: str = "level"
 
     def __str__(self):
         kind = {"prediction": "one-step", "simulation": "free-run"}[self.fitted_to]
-        if self.n_states:
-            return (
-                f"network of {self.n_states} hidden states, {self.activation}, "
-                f"strength {self.reg_lambda:g}, up to {self.max_cycles} cycles ({kind})"
-            )
         first = "0" if self.current_input else "1"
-        return (
-            f"{self.model} of lags {first} to {self.lag}, strength "
-            f"{self.reg_lambda:g} ({kind})"
-        )
+        what, how = f"{self.model} of lags {first} to {self.lag}", ""
+        if self.n_states:
+            what = f"network of {self.n_states} hidden states"
+            how = f", up to {self.max_cycles} cycles"
+        if self.output == "difference":
+            what += " for differences"
+        if self.activation:
+            what += f", {self.activation}"
+        return f"{what}, strength {self.reg_lambda:g}{how} ({kind})"
 
 
 class Table:
@@ -211,6 +220,9 @@ class Search:
     activations, states_cycles : of networks of hidden states, and of their fits; the
         others are tried where the first are the best
     models : which of the models of a `Candidate` are tried
+    outputs : which of `OUTPUTS`; with both, linear models tell whether differences are
+        worth more fits
+    n_outputs : number of outputs, each of which needs a state for its level
     """
 
     def __init__(
@@ -226,9 +238,11 @@ class Search:
         activations=ACTIVATIONS,
         states_cycles=(FEW_CYCLES,),
         models=("linear", "network"),
+        outputs=("level",),
+        n_outputs=1,
     ):
         self.table, self.evaluate, self.kinds = table, evaluate, kinds
-        self.models = models
+        self.models, self.outputs, self.n_outputs = models, outputs, n_outputs
         self.current_input = current_input
         self.extend_lags = isinstance(lags, str)
         self.extend_strengths = isinstance(strengths, str)
@@ -245,14 +259,13 @@ class Search:
     def run(self):
         """Fill the table, round by round."""
         tried = []
-        if {"linear", "network"} & set(self.models):
+        if {"linear", "network"} & set(self.models) or len(self.outputs) > 1:
             linear = self.linear_round()
             if "network" in self.models:
                 tried += self.grid_round(self.network_lags(linear))
             if "linear" not in self.models:
                 # they have told the lags
-                for candidate in linear:
-                    self.table.errors.pop(candidate, None)
+                self.forget([c for c in self.table.errors if is_arx(c)])
         if "states" in self.models:
             tried += self.states_round()
         self.try_all(self.finalists(tried), self.order)
@@ -263,28 +276,62 @@ class Search:
     def linear_round(self):
         """Linear ARX models by least squares, on all folds.
 
+        Of levels, and of differences where these are not far behind with the same lags.
+        The lags of the better ones are those of networks.
+        """
+        linear = self.linear_models_of(self.outputs[0])
+        if len(self.outputs) > 1:
+            best = min(linear, key=self.of_all)
+            if self.is_far_behind(best._replace(output=self.outputs[1]), best):
+                self.outputs = self.outputs[:1]
+            else:
+                both = linear, self.linear_models_of(self.outputs[1])
+                linear = min(both, key=lambda models: min(map(self.of_all, models)))
+        self.current_input = any(c.current_input for c in linear)
+        return linear
+
+    def of_all(self, candidate):
+        """The error of a candidate on all folds."""
+        return self.table.error(candidate, self.order)
+
+    def forget(self, candidates):
+        """Twice as many linear models would win by chance more often."""
+        for candidate in candidates:
+            self.table.errors.pop(candidate, None)
+
+    def is_far_behind(self, candidate, best):
+        """Whether a candidate is not worth more fits, by the first folds."""
+        folds = self.order[:FIRST_FOLDS]
+        self.try_all([candidate], folds)
+        limit = FAR_BEHIND * self.table.error(best, folds)
+        far = not self.table.error(candidate, folds) <= limit
+        if far:
+            self.forget([candidate])
+        return far
+
+    def linear_models_of(self, output):
+        """Linear models of levels or of differences.
+
         With and without u(t), if that is open. It is left out where linear models are
         better without it: an output that was sampled with its input seldom depends on
         it at once.
         """
         if self.current_input != "auto":
-            return self.linear_models(self.current_input)
-        both = {use: self.linear_models(use) for use in (False, True)}
+            return self.linear_models(self.current_input, output)
+        both = {use: self.linear_models(use, output) for use in (False, True)}
         without, with_it = (
-            min(self.table.error(c, self.order) for c in models)
-            for models in both.values()
+            min(map(self.of_all, models), default=np.inf) for models in both.values()
         )
-        self.current_input = EQUAL * without > with_it
-        # twice as many linear models would win by chance more often
-        for candidate in both[not self.current_input]:
-            self.table.errors.pop(candidate, None)
-        return both[self.current_input]
+        use = EQUAL * without > with_it
+        self.forget(both[not use])
+        return both[use]
 
-    def linear_models(self, current_input):
+    def linear_models(self, current_input, output):
         """Linear ARX models by least squares, on all folds; the lags may grow."""
 
         def arx(lag):
-            return Candidate("linear", "prediction", lag, 0.0, current_input)
+            arguments = "linear", "prediction", lag, 0.0, current_input
+            return Candidate(*arguments, output=output)
 
         grid = LINEAR_LAGS if self.extend_lags else self.lags
         lags = [lag for lag in grid if lag <= self.limits.longest]
@@ -338,7 +385,15 @@ class Search:
 
         best = attempt(
             [
-                Candidate(self.network, kind, lag, strength, self.current_input)
+                Candidate(
+                    self.network,
+                    kind,
+                    lag,
+                    strength,
+                    self.current_input,
+                    output=output,
+                )
+                for output in self.outputs
                 for kind in self.kinds
                 for lag in lags
                 for strength in self.strengths[: None if kind == self.kinds[0] else 1]
@@ -346,15 +401,19 @@ class Search:
         )
         # bound: all candidates differ, and both grids have ends
         while best:
-            new = self.neighbours(best[0], tried)
+            leaders = [first_of(best, output) for output in self.outputs]
+            new = [c for one in leaders for c in self.neighbours(one, tried)]
             if not new:
                 break
             best = attempt(new)
         return tried
 
     def neighbours(self, best, tried):
-        """What continues the grids where the best candidate is at their end."""
+        """What continues the grids where the best of an output is at their end."""
+        if best is None:
+            return []
         alike = [c for c in tried if c.fitted_to == best.fitted_to]
+        alike = [c for c in alike if c.output == best.output]
         strengths = [c.reg_lambda for c in alike if c.lag == best.lag]
         new = [best._replace(reg_lambda=s) for s in self.strengths]
         if self.extend_strengths:
@@ -380,39 +439,53 @@ class Search:
         strengths = STATES_STRENGTHS if self.extend_strengths else self.strengths
         kind = self.activations[0], self.states_cycles[0]
         tried = [
-            Candidate("states", "simulation", 0, strength, True, n, *kind)
-            for n in self.states
+            Candidate("states", "simulation", 0, strength, True, n, *kind, output)
+            for output in self.outputs
+            for n in self.numbers_of_states(output)
             for strength in strengths
         ]
         self.try_all(tried, folds)
-        best = self.table.ranked(tried, folds)
+        ranked = self.table.ranked(tried, folds)
         # farther behind where another activation may be better
         hopeless = HOPEFUL ** min(len(self.activations), 2)
         # bound: all candidates differ, and all grids have ends
-        while best and self.table.error(best[0], folds) <= hopeless * least:
-            new = self.states_neighbours(best[0], tried)
+        while ranked and self.table.error(ranked[0], folds) <= hopeless * least:
+            best = leading(ranked, lambda c: self.table.error(c, folds))
+            new = self.states_neighbours(best, tried)
             if not new:
                 break
             tried += new
             self.try_all(new, folds)
-            best, hopeless = self.table.ranked(tried, folds), HOPEFUL
+            ranked, hopeless = self.table.ranked(tried, folds), HOPEFUL
         return tried
+
+    def numbers_of_states(self, output):
+        """The first numbers to try.
+
+        Each level is a state. As levels keep networks from losing states that do not
+        pay, networks of differences also begin with one more state than levels.
+        """
+        if output == "level":
+            return self.states
+        few = [self.n_outputs + 1] if self.extend_states else []
+        return sorted({n for n in [*few, *self.states] if n >= self.n_outputs})
 
     def states_neighbours(self, best, tried):
         """Other activations, more cycles, and then what continues the grids."""
-        seen = {c.activation for c in tried}
+        same = [c for c in tried if c.output == best.output]
+        seen = {c.activation for c in same}
         others = [
             best._replace(activation=a) for a in self.activations if a not in seen
         ]
         if not others:
-            seen = {c.max_cycles for c in tried}
+            seen = {c.max_cycles for c in same}
             more = [n for n in self.states_cycles if n not in seen]
             others = [best._replace(max_cycles=n) for n in more]
         if others:
             return others
         new = []
         like_best = best.activation, best.max_cycles
-        alike = [c for c in tried if (c.activation, c.max_cycles) == like_best]
+        alike = [c for c in same if (c.activation, c.max_cycles) == like_best]
         if self.extend_strengths:
             strengths = [c.reg_lambda for c in alike if c.n_states == best.n_states]
             following = self.next_strength(best.reg_lambda, strengths)
@@ -428,6 +501,7 @@ class Search:
     def finalists(self, tried):
         """Candidates for the remaining folds: those that may still be close.
 
+        Half of them are models of levels and half of differences, if both are tried.
         The best state-space network is one of them if it is, however many others are
         better.
         """
@@ -436,7 +510,11 @@ class Search:
         hopeful = [
             c for c in ranked if error(c, folds) <= HOPEFUL * error(ranked[0], folds)
         ]
-        return hopeful[:N_FINALISTS] + [c for c in hopeful if c.n_states][:1]
+        finalists = [c for c in hopeful if c.n_states][:1]
+        for output in self.outputs:
+            of_output = [c for c in hopeful if c.output == output]
+            finalists += of_output[: N_FINALISTS // len(self.outputs)]
+        return finalists
 
     def next_strength(self, best, strengths):
         """What continues the grid beyond its best value; nothing within the grid."""
@@ -449,19 +527,41 @@ class Search:
         return following
 
 
+def is_arx(candidate):
+    """Whether a candidate is a linear model by least squares."""
+    return candidate.model == "linear" and candidate.reg_lambda == 0.0
+
+
+def first_of(candidates, output):
+    """The first of the candidates of levels or of differences; None without any."""
+    return next((c for c in candidates if c.output == output), None)
+
+
+def leading(ranked, error):
+    """The best of all, or of differences if that errs at most 1.4 times as much."""
+    best, of_steps = ranked[0], first_of(ranked, "difference")
+    return of_steps if of_steps and error(of_steps) <= FARTHEST * error(best) else best
+
+
 def close_to_best(table):
     """Candidates for the ensemble: those close to the best, the best first.
 
     Close is a fifth, or what the errors cannot tell apart, up to a factor of 1.4.
+    They say the same, levels or differences, because members that do not cannot be
+    exported together. Differences are chosen where the best of them errs at most 1.4
+    times as much as the best of all: a model of levels has learned those of the record,
+    and errs beyond them.
     Only networks, of lags or of states, stand beside a network, because what a linear
     model lacks on some rows the others cannot mend. A linear model that is best stands
     alone: a network would add nothing but its variance. Of the linear models it is the
     one with the shortest lags whose error equals the least one but for a few percent.
     """
     ranked = table.most_tried()
-    best = ranked[0]
-    alike = [c for c in ranked if (c.model == "linear") == (best.model == "linear")]
-    if best.model == "linear" and best.reg_lambda == 0.0:
+    linear = ranked[0].model == "linear"
+    alike = [c for c in ranked if (c.model == "linear") == linear]
+    best = leading(alike, table.error)
+    alike = [c for c in alike if c.output == best.output]
+    if is_arx(best):
         near = [c for c in alike if table.error(c) <= EQUAL * table.error(best)]
         return [min(near, key=lambda c: (c.lag, c.current_input))]
     least = table.error(best)

@@ -85,7 +85,7 @@ SEARCH = {
     for name in (
         *["activation", "focus", "groups", "hidden_layer_sizes", "horizon_schedule"],
         *["include_current_input", "initial_conditions", "kappa_variance"],
-        *["kappa_weight", "n_estimators", "n_jobs", "noise", "output"],
+        *["kappa_weight", "n_estimators", "n_jobs", "noise"],
         *["n_restarts", "random_state", "skip_connection", "verbose"],
     )
 } | {
@@ -110,6 +110,7 @@ SEARCH = {
     "checkpoint": [None, 3, "nowhere/at/all"],
     "cv": [2, 3, 5, 0, 1, -1, HUGE, 2.0, None, "all"],
     "max_time": [None, 1e-6, 100.0, 0.0, -1.0, np.nan, np.inf, "long"],
+    "output": ["auto", *LAGGED["output"]],
 }
 STATES = {
     name: LAGGED[name]
@@ -129,6 +130,7 @@ DYNAMIC = {
     for name in (
         *["lags", "reg_lambdas", "checkpoint", "cv", "max_time", "focus", "noise"],
         *["hidden_layer_sizes", "n_estimators", "n_jobs", "random_state", "verbose"],
+        "output",
     )
 } | {
     "kinds": [

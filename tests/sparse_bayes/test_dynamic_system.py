@@ -19,7 +19,11 @@ from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes import dynamic_system, held_out, narx_cv, search_runner
+from skbayesnn.sparse_bayes.dynamic_system import kind_of
+from skbayesnn.sparse_bayes.held_out import Data
+from skbayesnn.sparse_bayes.learning.selection import stretches
 from skbayesnn.sparse_bayes.search import Candidate, Limits, Search, Table
+from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 CV = 2
 FAST = dict(
@@ -605,3 +609,41 @@ def test_hidden_states_that_come_close_are_tried_with_more():
     small = search(lambda c: 0.1)
     # a single step finds no gain
     assert {c.n_states for c in small.errors if c.model == "states"} == {4, 6}
+
+
+def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):
+    y = np.sin(2.0 * np.pi * np.arange(4000.0) / 400.0)[:, None]
+    starts = np.array([0, 4000])
+
+    def rows(Y):
+        given = TrainingRecord(Y, Y, starts, True, {})
+        data = Data(given, stretches(starts, 8))
+        return len(narx_cv.rows_for_states(data, 800).Y)
+
+    assert rows(y) == 4000
+    # the stretch that is left out of a fit changes nothing
+    assert rows(np.where(np.arange(4000)[:, None] // 500 == 3, np.nan, y)) == 4000
+    noise = np.random.default_rng(0).standard_normal((4000, 1))
+    assert rows(y + 0.1 * noise) == 800
+    monkeypatch.setattr(narx_cv, "DENSE_ROWS", 3999)
+    assert rows(y) == 800
+
+
+def test_fits_that_err_far_more_than_they_should_are_left_out(monkeypatch, data):
+    """A candidate was scored well, but its only fit to the record is a poor one."""
+
+    poor = []
+
+    def error(model, *others):
+        return np.inf if kind_of(model) in poor else 0.0
+
+    choose(monkeypatch, LAGS, STATES)
+    monkeypatch.setattr(Table, "error", lambda *arguments: 1.0)
+    monkeypatch.setattr(narx_cv, "error_against", error)
+    for poor[:], kept in ((["states"], "network"), (["network"], "states")):
+        model = quietly(estimator(max_cycles=3), *data)
+        assert model.kinds_ == [kept]
+        assert model.estimator_weights_.sum() == pytest.approx(1.0)
+    # all stay where all are poor
+    poor[:] = ["network", "states"]
+    assert quietly(estimator(max_cycles=3), *data).kinds_ == poor

@@ -63,7 +63,7 @@ def test_results(fitted):
     results = fitted.cv_results_
     names = ["model", "fitted_to", "lag", "reg_lambda", "include_current_input"]
     errors = ["test_error", "mean_test_error", "n_folds"]
-    assert list(results) == [*names, *errors, "kept"]
+    assert list(results) == [*names, "output", *errors, "kept"]
     n_rows = len(results["model"])
     assert all(len(values) == n_rows for values in results.values())
     assert list(results["model"][:2]) == ["mean", "last value"]
@@ -105,7 +105,7 @@ def test_the_choice_has_the_least_error(fitted):
 def plain(model, candidate, seed):
     """The model that the search fits for one row of its results."""
     shared = {name: getattr(model, name) for name in SHARED}
-    kind, fitted_to, lag, strength, current_input = candidate
+    kind, fitted_to, lag, strength, current_input, output = candidate
     shared["focus"] = str(fitted_to)
     if kind == "linear":
         shared["hidden_layer_sizes"] = ()
@@ -115,6 +115,7 @@ def plain(model, candidate, seed):
         int(lag),
         int(lag),
         include_current_input=bool(current_input),
+        output=str(output),
         reg_lambda=float(strength),
         random_state=seed,
         selection="evidence",
@@ -145,13 +146,13 @@ def test_errors_of_the_folds(options, n_sessions):
     seeds = start_seeds(4)
     horizon = 1 if cv.focus == "prediction" else None
     for row, candidate in enumerate(zip(*columns, strict=True), start=2):
-        lag = int(candidate[2])
         for held_out in np.flatnonzero(np.isfinite(results["test_error"][row])):
             seen = np.where(fold == held_out, np.nan, y)
             model = plain(cv, candidate, seeds[held_out])
             quietly(model, u, seen, sessions=number)
             path = model.predict(u, y, horizon=horizon, sessions=number)
-            scored = (fold == held_out) & (np.arange(120) % length >= lag)
+            behind = np.arange(120) % length
+            scored = (fold == held_out) & (behind >= model.max_lag_)
             expected = np.sqrt(np.mean((path - y)[scored] ** 2)) / np.std(y)
             found = results["test_error"][row, held_out]
             assert found == pytest.approx(min(expected, 3.0), rel=1e-6)

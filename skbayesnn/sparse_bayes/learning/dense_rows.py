@@ -25,9 +25,10 @@ MIN_ROWS = 1000
 
 
 def choose_fraction(Y, starts):
-    """The number m such that every m-th row is enough; 1 where every row counts."""
-    if np.isnan(Y).any():
-        return 1
+    """The number m such that every m-th row is enough; 1 where every row counts.
+
+    Lines to missing outputs are left out; every row counts where no line is left.
+    """
     every = 1
     # bound: at least MIN_ROWS stay
     while (every + 1) * MIN_ROWS <= len(Y) and _missed(
@@ -47,10 +48,10 @@ def _missed(Y, starts, every):
         lines = (1.0 - part) * Y[rows] + part * Y[rows + every]
         errors.append(lines - Y[rows + middle])
     errors = np.concatenate(errors)
-    if not len(errors):
+    if not np.isfinite(errors).any(axis=0).all():
         return np.inf
-    spread = np.maximum(Y.std(axis=0), 1e-300)
-    return float((np.sqrt(np.mean(errors**2, axis=0)) / spread).max())
+    spread = np.maximum(np.nanstd(Y, axis=0), 1e-300)
+    return float((np.sqrt(np.nanmean(errors**2, axis=0)) / spread).max())
 
 
 def take_fraction(U, Y, starts, every):

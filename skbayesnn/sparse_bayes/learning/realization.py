@@ -34,7 +34,7 @@ def realize(U, Y, starts, n_states, lag):
     fewer states than asked for: no more than the responses have, and none where no
     window is complete.
     """
-    D, of_inputs, of_outputs = _arx(U, Y, starts, lag)
+    D, of_inputs, of_outputs = fit_arx(U, Y, starts, lag)
     if not U.shape[1]:
         # what the errors of the model set off dies out as what was there at the start
         D, of_inputs = np.eye(Y.shape[1]), np.zeros_like(of_outputs)
@@ -46,7 +46,7 @@ def realize(U, Y, starts, n_states, lag):
     return _of_unit_variance(LinearSystem(A, B, C, D), U, starts)
 
 
-def _arx(U, Y, starts, lag):
+def fit_arx(U, Y, starts, lag):
     """D (n_y, n_u) and the coefficients (lag, n_y, n_u) and (lag, n_y, n_y)."""
     n_inputs, n_outputs = U.shape[1], Y.shape[1]
     both, rows = np.hstack([U, Y]), []

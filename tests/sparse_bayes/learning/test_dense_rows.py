@@ -33,7 +33,7 @@ def test_the_fraction_is_the_largest_that_misses_little():
     noise = np.random.default_rng(0).standard_normal(Y.shape)
     assert choose_fraction(Y + 0.01 * noise, np.array([0, 4000])) == 1
     Y[100] = np.nan
-    assert choose_fraction(Y, np.array([0, 4000])) == 1
+    assert choose_fraction(Y, np.array([0, 4000])) == 4
 
 
 def test_inputs_are_averaged_within_sessions():

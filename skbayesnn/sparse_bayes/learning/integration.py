@@ -1,0 +1,55 @@
+r"""Whether a record may come from a system that integrates.
+
+A linear ARX model with n lags forgets as
+
+.. math:: \det(z^n I - A_1 z^{n-1} - \ldots - A_n) = 0
+
+says. An integrator has the root z = 1. A record with noise only tells that it is near
+1, where a slow system has one, too. So what counts is whether the record is long enough
+to show that the system forgets: the time constant of the root is compared with a number
+of rows. Oscillations, whose roots are complex, come back by themselves.
+"""
+
+import numpy as np
+
+from .realization import fit_arx
+
+# Numbers of lags: noise hides an integrator from short ones, few rows from long ones.
+LAGS = (2, 5, 10)
+# Of roots of integrators, whose multiples noise may turn into pairs.
+LARGEST_ANGLE = 0.01
+
+
+def may_integrate(U, Y, starts, n_rows):
+    """Whether a linear model needs more than ``n_rows`` rows to forget its outputs.
+
+    Parameters
+    ----------
+    U, Y : (n, n_inputs) and (n, n_outputs) arrays, NaN missing
+    starts : (n_sessions + 1,) array
+    n_rows : float
+        Number of rows in which what integrates loses less than 1 - 1 / e.
+    """
+    U, Y = _scaled(U), _scaled(Y)
+    shortest = int(np.diff(starts).min())
+    lags = [lag for lag in LAGS if 3 * lag < shortest] or [1]
+    return any(_forgets_in(U, Y, starts, lag) > n_rows for lag in lags)
+
+
+def _forgets_in(U, Y, starts, lag):
+    """The longest time constant in rows; infinite of what grows, 0 without any."""
+    _, _, A = fit_arx(U, Y, starts, lag)
+    n_outputs = Y.shape[1]
+    companion = np.eye(lag * n_outputs, k=-n_outputs)
+    companion[:n_outputs] = np.hstack(A)
+    roots = np.linalg.eigvals(companion)
+    slow = np.abs(roots[np.abs(np.angle(roots)) <= LARGEST_ANGLE])
+    modulus = slow.max(initial=0.0)
+    if modulus >= 1.0:
+        return np.inf
+    return -1.0 / np.log(modulus) if modulus > 0.0 else 0.0
+
+
+def _scaled(Z):
+    spread = np.nanstd(Z, axis=0)
+    return (Z - np.nanmean(Z, axis=0)) / np.where(spread > 0.0, spread, 1.0)

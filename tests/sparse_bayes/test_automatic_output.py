@@ -1,0 +1,257 @@
+"""Levels or differences, chosen by the search."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from search_cases import estimator, quietly, record
+
+from skbayesnn import DynamicSystemRegressor
+from skbayesnn.sparse_bayes.learning.integration import may_integrate
+from skbayesnn.sparse_bayes.search import (
+    OUTPUTS,
+    Candidate,
+    Limits,
+    Search,
+    Table,
+    close_to_best,
+)
+
+NOISE = 0.02
+MODELS = ("linear", "network", "states")
+
+
+def response(poles, n_rows=400, seed=0, noise=NOISE):
+    """A linear system with these poles, from steps of its input."""
+    rng = np.random.default_rng(seed)
+    u, coefs = np.repeat(rng.uniform(-1, 1, n_rows // 8), 8), -np.poly(poles)[1:].real
+    y = np.zeros(n_rows)
+    for t in range(len(coefs), n_rows):
+        y[t] = u[t - 1] + coefs @ y[t - len(coefs) : t][::-1]
+    return u[:, None], y + noise * y.std() * rng.standard_normal(n_rows)
+
+
+@pytest.mark.parametrize(
+    ("poles", "expected"),
+    [
+        ((1.0,), True),
+        ((1.0, 0.7), True),
+        ((1.0, 0.8 + 0.3j, 0.8 - 0.3j), True),
+        # a quarter of the record
+        ((0.997,), True),
+        ((0.97,), False),
+        ((0.9, 0.7), False),
+        # an oscillation that hardly decays
+        ((0.999 * np.exp(0.3j), 0.999 * np.exp(-0.3j)), False),
+        ((-0.999,), False),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_roots_tell_what_may_integrate(poles, expected, seed):
+    u, y = response(poles, seed=seed)
+    starts = np.array([0, 150, 400])
+    assert may_integrate(u, y[:, None], starts, 60.0) == expected
+    # the units do not matter, nor a missing value, nor an output that forgets
+    Y = np.column_stack([1e3 * y - 7e5, response((0.5,), seed=seed)[1]])
+    Y[77] = np.nan
+    assert may_integrate(u, Y, starts, 60.0) == expected
+
+
+def test_short_and_constant_records():
+    ramp = np.arange(5.0)[:, None]
+    assert may_integrate(np.zeros((5, 0)), ramp, np.array([0, 5]), 2.0)
+    assert not may_integrate(ramp, np.ones((5, 1)), np.array([0, 5]), 2.0)
+
+
+def searched(error, models=MODELS, **options):
+    """The table of a search with such errors, and what was asked for."""
+    table, asked = Table(8), []
+
+    def evaluate(pairs):
+        for candidate, fold in pairs:
+            asked.append(candidate)
+            table.add(candidate, fold, error(candidate))
+
+    grids = ("simulation",), "auto", "auto", "auto", Limits(30, 1000, 2, 5)
+    options = {"models": models, "outputs": OUTPUTS} | options
+    Search(table, evaluate, *grids, **options).run()
+    return table, asked
+
+
+def of_differences(candidates):
+    return [c for c in candidates if c.output == "difference"]
+
+
+def times(ratio):
+    """Errors of which those of differences are so many times as large."""
+    return lambda c: (
+        0.1
+        * (ratio if c.output == "difference" else 1.0)
+        * (1.0 if c.model == "network" else 1.1)
+    )
+
+
+def test_differences_that_are_far_behind_cost_three_linear_fits():
+    table, asked = searched(times(3.1))
+    assert [c.model for c in of_differences(asked)] == ["linear"] * 3
+    assert not of_differences(table.errors)
+    assert not of_differences(searched(times(0.1), outputs=("level",))[1])
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"), [(0.5, True), (1.0, True), (1.39, True), (1.41, False)]
+)
+def test_differences_are_chosen_where_they_are_close(ratio, expected):
+    table, asked = searched(lambda c: times(1.0 if c.model == "linear" else ratio)(c))
+    kept = close_to_best(table)
+    assert {c.output for c in kept} == {"difference" if expected else "level"}
+    assert {c.model for c in kept} <= {"network", "states"}
+    # both are searched alike, and come into the last round where they are close
+    for kind in MODELS:
+        assert {c.output for c in asked if c.model == kind} == set(OUTPUTS)
+    final = [c for c in table.most_tried() if c.model == "network"]
+    assert ({c.output for c in final} == set(OUTPUTS)) == (ratio >= 1.0)
+
+
+def test_networks_may_be_of_levels_though_linear_models_are_not():
+
+    def error(candidate):
+        better = "level" if candidate.model == "network" else "difference"
+        of_network = 1.0 if candidate.model == "network" else 1.1
+        return of_network * (0.1 if candidate.output == better else 0.2)
+
+    kept = close_to_best(searched(error, models=MODELS[:2])[0])
+    assert {(c.model, c.output) for c in kept} == {("network", "level")}
+
+
+def test_strengths_go_on_for_the_best_of_each_output():
+    best = {"level": 60.0, "difference": 2.0}
+
+    def error(candidate):
+        off = abs(np.log((candidate.reg_lambda or 0.1) / best[candidate.output]))
+        return 0.1 + 0.02 * off + 0.01 * (candidate.lag != 5)
+
+    found = searched(error, models=MODELS[:2])[0].errors
+    networks = {(c.output, c.reg_lambda) for c in found if c.model == "network"}
+    assert networks >= set(best.items())
+    assert ("difference", 60.0) not in networks and ("level", 2.0) not in networks
+
+
+def test_every_level_needs_a_state():
+    _, asked = searched(times(1.0), states=[1, 3], n_outputs=2)
+    states = {(c.n_states, c.output) for c in asked if c.model == "states"}
+    assert states >= {(1, "level"), (3, "level"), (3, "difference")}
+    assert (1, "difference") not in states
+    _, asked = searched(times(1.0))
+    assert {c.n_states for c in of_differences(asked) if c.model == "states"} >= {2, 4}
+
+
+def test_hidden_states_alone_are_told_by_linear_models_as_well():
+    table, asked = searched(times(1.1), models=("states",))
+    assert {c.model for c in table.errors} == {"states"}
+    assert {c.model for c in asked} == {"states", "linear"}
+    assert {c.output for c in close_to_best(table)} == {"difference"}
+    table, _ = searched(times(3.1), models=("states",))
+    assert {c.output for c in table.errors} == {"level"}
+
+
+def test_a_short_search_ends_with_levels():
+    """The time is over behind the first fit."""
+    table = Table(8)
+
+    def evaluate(pairs):
+        if not table.errors:
+            table.add(*pairs[0], 0.5)
+
+    grids = ("simulation",), "auto", "auto", "auto", Limits(30, 1000, 2, 5)
+    Search(table, evaluate, *grids, models=MODELS, outputs=OUTPUTS).run()
+    assert [c.output for c in close_to_best(table)] == ["level"]
+
+
+def tank(n_rows=240, seed=0):
+    """A tank without outflow, filled and drained by a pump that saturates."""
+    rng = np.random.default_rng(seed)
+    u = np.repeat(rng.uniform(-1.0, 1.0, n_rows // 6), 6)
+    level = 3.0 + np.append(0.0, np.cumsum(0.1 * np.tanh(2.0 * u))[:-1])
+    return u[:, None], level + 0.01 * rng.standard_normal(n_rows)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return quietly(estimator((2,), (3.0,), max_cycles=10, cv=4), *tank())
+
+
+def test_a_tank_without_outflow_is_simulated_beyond_its_levels(fitted):
+    assert fitted.output == "auto"
+    results = fitted.cv_results_
+    assert set(results["output"][results["kept"]]) == {"difference"}
+    assert all(m.output == "difference" for m in fitted.estimators_)
+    assert "for differences" in fitted.summary_
+    for seed in range(1, 6):
+        u, y = tank(seed=seed)
+        path = fitted.predict(u, y_init=y[:3])
+        assert np.sqrt(np.mean((path - y) ** 2)) < 0.2 * y.std()
+        assert_allclose(fitted.predict(u, y_init=y[:3] + 50.0), path + 50.0)
+
+
+def test_levels_of_a_system_that_forgets():
+    model = quietly(estimator((2,), (3.0,), max_cycles=4), *record())
+    assert set(model.cv_results_["output"][2:]) == {"level"}
+    asked = quietly(estimator((2,), (3.0,), output="level", max_cycles=4), *record())
+    u, y = record(seed=1)
+    assert_array_equal(model.predict(u, y_init=y[:2]), asked.predict(u, y_init=y[:2]))
+
+
+def test_one_step_ahead_there_is_no_drift():
+    model = quietly(estimator((2,), (3.0,), focus="prediction", max_cycles=4), *tank())
+    assert set(model.cv_results_["output"][2:]) == {"level"}
+
+
+def test_what_was_chosen_is_used_in_every_way(fitted):
+    u, y = tank(seed=9)
+    path, std = fitted.predict(u, y_init=y[:3], return_std=True)
+    assert (std[3:] > 0.0).all() and np.mean(np.abs(path - y) < 2.0 * std) > 0.5
+    stream = fitted.stream(u[:3], y[:3])
+    assert_allclose(stream.run(u[3:60]), path[3:60], rtol=1e-8)
+    drawn = fitted.sample_y(u, y_init=y[:3], n_samples=200)
+    assert_allclose(np.median(drawn, axis=1), path, atol=3.0 * std.max())
+    restored = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(restored.predict(u, y_init=y[:3]), path)
+    space = fitted.to_state_space()
+    state = space.initial_state(u[:3], y[:3])
+    assert_allclose(space.simulate(u[3:60], state)[:, 0], path[3:60], rtol=1e-8)
+
+
+def test_hidden_states_of_differences():
+    model = DynamicSystemRegressor(
+        "states",
+        lags=(2,),
+        n_states=(2,),
+        reg_lambdas=(3.0,),
+        hidden_layer_sizes=3,
+        cv=3,
+        n_estimators=1,
+        max_cycles=8,
+        random_state=0,
+    )
+    u, y = tank()
+    model = quietly(model, u, y)
+    assert [m.output for m in model.estimators_] == ["difference"]
+    u, y = tank(seed=3)
+    path = model.predict(u, y_init=y[:10])
+    assert np.sqrt(np.mean((path - y) ** 2)) < 0.2 * y.std()
+    moved = model.predict(u, y_init=y[:10] + 2.0)
+    assert_allclose(moved[10:] - 2.0, path[10:], atol=0.05)
+
+
+def test_names_of_candidates():
+    network = Candidate("network", "simulation", 3, 6.0, False, output="difference")
+    assert str(network) == (
+        "network of lags 1 to 3 for differences, strength 6 (free-run)"
+    )
+    kind = 4, "relu", 15, "difference"
+    assert str(Candidate("states", "simulation", 0, 5.0, True, *kind)) == (
+        "network of 4 hidden states for differences, relu, strength 5, "
+        "up to 15 cycles (free-run)"
+    )
