@@ -67,3 +67,12 @@ def assert_same_fit(a, b):
     for first, second in zip(a.coefs_, b.coefs_, strict=True):
         assert_array_equal(first, second)
     assert_array_equal(a.history_["objective"], b.history_["objective"])
+
+
+def inside_range(path, y, n_before):
+    """Rows of a run in the range of ``y``, as the ``n_before`` rows before them are."""
+    inside = np.isfinite(path) & (path > y.min()) & (path < y.max())
+    near = inside.copy()
+    for lag in range(1, n_before + 1):
+        near[lag:] &= inside[:-lag]
+    return near

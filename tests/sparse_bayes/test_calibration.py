@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from free_run_cases import inside_range
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
@@ -110,8 +111,5 @@ def test_a_search_learns_the_factor():
     bands = model._model.bands._replace(factor=np.ones(1))
     model._model = model._model._replace(bands=bands)
     _, alone = model.predict(new_u, return_std=True)
-    # rows whose window was in the range of the training record, too
-    inside = np.isfinite(mean) & (mean > y.min()) & (mean < y.max())
-    for _ in range(model.max_lag_):
-        inside[1:] &= inside[:-1]
+    inside = inside_range(mean, y, model.max_lag_)
     assert_allclose(std[inside], model.band_factor_ * alone[inside])

@@ -95,7 +95,7 @@ def test_doubtful_outputs_are_neither_fitted_nor_scored():
     def scored(value, fold):
         Y = np.where(doubtful, value, y[:, None])
         given = TrainingRecord(u, Y, starts, True, {"n_features_in_": 1})
-        data = Data(given, stretches(starts, 3), doubtful)
+        data = Data(given, stretches(starts, 3), doubtful=doubtful)
         return fit_or_score(Task(candidate, 0, fold), settings, data, data)
 
     for fold in (0, 1):

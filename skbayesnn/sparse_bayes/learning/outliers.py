@@ -12,11 +12,12 @@ outputs. A disturbance of the system leaves no such trace: it makes one residual
 large. A stretch is held to be wrong if the residuals :math:`r - T \delta` of the
 best :math:`\delta` are so much more probable than :math:`r` that it pays
 
-- the logarithm of the number of stretches that there are; of those that repeat one
-  value, where it does;
-- for each row, the logarithm of the range of the output over the scale of the errors: a
-  wrong value may be anywhere in it. A value that repeats the one before pays nothing,
-  because a sensor that sticks has no other, unless the output saturates there;
+- for each row, the logarithm of the number of stretches that there are, and that of the
+  range of the output over the scale of the errors: each row may be wrong, and by any
+  value in the range;
+- nothing for a row that repeats the value before, because a sensor that sticks has no
+  other, unless the output saturates there; and for a stretch of such rows alone, the
+  logarithm of the number of those that there are;
 - half of :math:`\log|T^T T|`, what the rows would have told of the next ones.
 """
 
@@ -33,13 +34,17 @@ N_LAGS, MAX_REGRESSORS, ROWS_PER_REGRESSOR = 10, 200, 10
 # Rounds of fit and search. Where more than this fraction of the rows is found in the
 # last one, they are no exception, and none of them is held to be wrong.
 N_ROUNDS, MOST = 3, 0.25
-# Residuals of so many scales are looked at; and how many ends of a stretch are tried.
-TRIGGER, N_ENDS = 4.0, 8
+# Residuals of so many scales are looked at; and how many starts
+# and ends of a stretch are tried.
+TRIGGER, N_STARTS, N_ENDS = 4.0, 4, 8
 # Longest stretch, as a fraction of the record and in rows at least.
 LONGEST, LEAST_LONGEST = 0.05, 20
 # Steps of the search for the sizes of errors; longest stretch of which it is asked
 # whether rows within it are right; and errors that are none, in standard deviations.
 N_STEPS, LONGEST_TO_SPLIT, PLAUSIBLE = 4, 200, 4.0
+# Quantiles beyond which a repeated value may be that of a saturated output, as long as
+# gross errors are not known.
+EDGES = 0.02, 0.98
 # What fixes the errors of right rows at 0, added to a diagonal of about 1.
 FIXED = 1e12
 
@@ -128,9 +133,12 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
     outliers, doubtful = np.zeros((2, len(y)), dtype=bool)
     if model is None or model.scale == 0.0:
         return y, outliers, doubtful
-    prices = _prices(y, model.scale)
+    ends = _saturates_at(y, None if seen is None else seen[:, output], model.scale)
+    prices = _prices(y, model.scale, ends)
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
-        for stretch in _search(y[start:stop].copy(), model, slice(start, stop), prices):
+        session = slice(start, stop)
+        repeats = _repeats(y[session], ends)
+        for stretch in _search(repeats, model, session, prices):
             rows = start + np.arange(stretch.first, stretch.stop)[stretch.wrong]
             outliers[rows] = True
             y[rows] -= stretch.sizes[stretch.wrong]
@@ -141,53 +149,52 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
 class Prices(NamedTuple):
     """What a stretch pays, and how long it may be.
 
-    of_stretch : of each
-    of_run : in place of it, of one that only repeats a value
-    of_row : of each of its rows that does not repeat the one before
+    of_row : of each row that does not repeat the one before
+    of_run : of a stretch without such a row
     longest : rows
     """
 
-    of_stretch: float
-    of_run: float
     of_row: float
+    of_run: float
     longest: int
 
 
-def _prices(y, scale):
+def _prices(y, scale, ends):
     n_rows = len(y)
     longest = max(LEAST_LONGEST, int(LONGEST * n_rows))
     low, high = np.nanquantile(y, [0.005, 0.995])
-    of_row = np.log(max(1.0, (high - low) / (np.sqrt(2.0 * np.pi) * scale)))
-    repeats = np.append(y[1:] == y[:-1], False)
+    of_value = np.log(max(1.0, (high - low) / (np.sqrt(2.0 * np.pi) * scale)))
+    repeats = np.append(_repeats(y, ends), False)
     # of two repeats at least
     n_runs = np.count_nonzero(repeats[:-2] & repeats[1:-1] & ~repeats[2:])
-    by_number = np.log(n_rows * longest), np.log1p(n_runs), of_row
-    return Prices(*map(float, by_number), longest)
+    of_row = np.log(n_rows * longest) + of_value
+    return Prices(float(of_row), float(np.log1p(n_runs)), longest)
 
 
-def _search(y, model, session, prices):
+def _search(repeats, model, session, prices):
     """Yield the wrong `Stretch` es of a session, from its first row to its last."""
     residuals = model.residuals[session] / model.scale
-    signal = Signal(residuals, _repeats(y, model.scale), model.feedback)
-    row = last = 0
-    # bound: the row grows in every pass
-    while row < len(y):
-        large = np.flatnonzero(np.abs(signal.residuals[row:]) > TRIGGER)
+    signal = Signal(residuals, repeats, model.feedback)
+    taken = np.zeros(len(residuals), dtype=bool)
+    row = 0
+    # bound: every pass takes rows that were not taken, or goes on to a later row
+    while row < len(residuals):
+        large = np.flatnonzero(np.abs(residuals[row:]) > TRIGGER)
         if not len(large):
             return
         row += int(large[0])
-        best = _best_at(row, last, signal, prices)
+        best = _best_at(row, taken, signal, prices)
         if best is None:
             row += 1
             continue
         best = _without_right_rows(best, signal, prices)
         reached = slice(best.first, best.first + len(best.residuals))
         signal.residuals[reached] = best.residuals
+        taken[best.first : best.stop] |= best.wrong
         yield best._replace(
             sizes=best.sizes * model.scale,
             std=None if best.std is None else best.std * model.scale,
         )
-        row = last = max(best.stop, row)
 
 
 class Signal(NamedTuple):
@@ -203,30 +210,44 @@ class Signal(NamedTuple):
     feedback: np.ndarray
 
 
-def _repeats(y, scale):
+def _repeats(y, ends):
     """Rows whose value is that of the row before, as of a sensor that sticks.
 
-    Not at an end of the range which the output approaches step by step: it saturates.
+    Not at the ends of the range: there the output saturates.
     """
+    low, high = ends
     repeats = np.zeros(len(y), dtype=bool)
-    repeats[1:] = y[1:] == y[:-1]
-    for end in (np.nanmin(y), np.nanmax(y)) if repeats.any() else ():
-        distance = np.abs(y[np.isfinite(y) & (y != end)] - end)
-        if distance.min(initial=np.inf) <= TRIGGER * scale:
-            repeats &= y != end
+    repeats[1:] = (y[1:] == y[:-1]) & (y[1:] > low) & (y[1:] < high)
     return repeats
 
 
-def _best_at(row, last, signal, prices):
-    """The `Stretch` that explains a large residual best, or None.
+def _saturates_at(y, seen, scale):
+    """Lower and upper end of the range at which an output may saturate.
+
+    ``seen`` is the output as the last round left it. An end which it does not approach
+    step by step is that of a sensor that reads far off.
+    """
+    if seen is None:
+        # gross errors are not known yet
+        return np.nanquantile(y, EDGES)
+    known = seen[np.isfinite(seen)]
+    ends = []
+    for end, outside in ((known.min(), -np.inf), (known.max(), np.inf)):
+        nearest = np.abs(known[known != end] - end).min(initial=np.inf)
+        ends.append(end if nearest <= TRIGGER * scale else outside)
+    return ends
+
+
+def _best_at(row, taken, signal, prices):
+    """The `Stretch` that explains a large residual and those near it best, or None.
 
     A disturbance before a wrong row is not explained by it: what a stretch from a later
     large residual on explains as well, to the same end, is left to that.
     """
-    found = [
-        _evaluate(first, stop, signal, prices)
-        for first, stop in _candidates(row, last, signal, prices)
-    ]
+    near = np.abs(signal.residuals[row : row + len(signal.feedback)]) > TRIGGER
+    rows = row + np.flatnonzero(near)[:N_STARTS]
+    pairs = {p for r in rows for p in _candidates(int(r), taken, signal, prices)}
+    found = [_evaluate(first, stop, signal, prices) for first, stop in sorted(pairs)]
     found = [stretch for stretch in found if stretch.gain > 0.0]
     for stretch in sorted(found, key=lambda stretch: -stretch.gain):
         inner = signal.residuals[stretch.first + 1 : stretch.stop]
@@ -239,11 +260,11 @@ def _best_at(row, last, signal, prices):
     return None
 
 
-def _candidates(row, last, signal, prices):
+def _candidates(row, taken, signal, prices):
     """First and last rows of stretches that may explain a large residual.
 
     Those from it to another one; and those that repeat one value around it or, where a
-    sensor sticks that hardly had to move, up to it. None begins before ``last``.
+    sensor sticks that hardly had to move, up to it. None holds a row that was taken.
     """
     part = np.abs(signal.residuals[row + 1 : row + 1 + prices.longest])
     others = row + 1 + np.flatnonzero(part > TRIGGER)
@@ -258,11 +279,11 @@ def _candidates(row, last, signal, prices):
     found |= {(int(begin) + 1, int(end)), (row, int(end))}
     if place > 1 and begin == row:
         found.add((int(different[place - 2]) + 1, row))
-    return sorted(
+    return [
         (first, stop)
         for first, stop in found
-        if last <= first < stop <= first + prices.longest
-    )
+        if first < stop <= first + prices.longest and not taken[first:stop].any()
+    ]
 
 
 def _evaluate(first, stop, signal, prices, wrong=None):
@@ -271,8 +292,7 @@ def _evaluate(first, stop, signal, prices, wrong=None):
     wrong = np.ones(n_rows, dtype=bool) if wrong is None else wrong
     n_stretches = np.count_nonzero(np.diff(wrong, prepend=False) & wrong)
     n_new = np.count_nonzero(wrong & ~signal.repeats[first:stop])
-    one = prices.of_stretch if n_new else prices.of_run
-    price = one * n_stretches + prices.of_row * n_new
+    price = prices.of_row * n_new if n_new else prices.of_run * n_stretches
     reached = signal.residuals[first : stop + len(signal.feedback)]
     known = np.isfinite(reached)
     before = misfit(reached[known]).sum()
