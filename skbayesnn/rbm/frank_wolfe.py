@@ -213,9 +213,10 @@ class FrankWolfeRBM(BaseRBM):
     ones: a size than which a smaller one is as good by both, and, after 946 updates, a
     size that is behind by both. A model that overfits stops at its best round. In the
     end, the smallest of the sizes wins that are at most 1 % of what was gained behind
-    the best one. At this size, units found by Frank-Wolfe searches, each on rows of its
-    own and scaled down to a norm of 0.5, are trained the same way as a start against
-    the random ones. The better of both is not trained anew: it goes on from where it
+    the best one, or the best itself if it overfits. At this size, units found by
+    Frank-Wolfe searches, each on rows of its own and scaled down to a norm of 0.5, are
+    trained the same way as a start against the random ones. The better of both is not
+    trained anew: it goes on from where it
     is, as `ContrastiveDivergenceRBM` does with
     ``max_iter="auto"``: log-likelihoods are tracked during training [2]_, and chains
     that mix too slowly get several temperatures [3]_ [4]_. If rows were held out, the

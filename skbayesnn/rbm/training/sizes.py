@@ -5,8 +5,9 @@ stages, each with about twice the updates of the one before, they are compared b
 far they came, and by how far they would come if twice the updates gained as much again
 as the last ones did. A size leaves the race where a smaller one is as good by both, or
 where it is behind by both. Of those that are hardly behind the best at the end, the
-smallest has won. Against it, units that were found by Frank-Wolfe searches, each on
-rows of its own, run the same way. The better of both trains on from where it is.
+smallest has won, or the best itself if it overfits. Against it, units that were found
+by Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
+trains on from where it is.
 """
 
 from collections.abc import Callable
@@ -61,6 +62,8 @@ class Runner(NamedTuple):
     outcome: adaptive.Outcome | None = None
     gain: float = 0.0
     """what the last doubling of its updates has gained, nats"""
+    has_ended: bool = False
+    """whether it overfits, or cannot train on for another reason"""
     rival: "Runner | None" = None
     """the winner so far, of the same size; None for random weights"""
 
@@ -266,8 +269,11 @@ def _without_hopeless(runners):
 def _smallest(runners):
     """The smallest of the sizes that are hardly behind the best.
 
-    Which of them is ahead is chance, and the training that follows is longer.
+    Which of them is ahead is chance, and the training that follows is longer. Where the
+    best one has ended, little training follows, and it stays ahead.
     """
+    if _best(runners).has_ended:
+        return _best(runners)
     least = _best(runners).score - _hardly(runners)
     return next(one for one in runners if one.score >= least)
 
@@ -287,7 +293,7 @@ def _effort(runners):
 def _run(settings, job, task, runners, runner, n_rounds, effort=None):
     """Train a runner on until so many rounds, and keep it in ``runners``."""
     name, adapting = runner.name, None
-    if runner.outcome and adaptive.has_ended(settings, runner.outcome.adapting):
+    if runner.has_ended:
         return runner
     start = Start(partial(runner.make_state, job, runner.n_units), {}, 0)
     if runner.outcome is not None:
@@ -301,15 +307,15 @@ def _run(settings, job, task, runners, runner, n_rounds, effort=None):
     outcome = adaptive.train(
         settings, job, start, name, size_task, adapting=adapting, n_rounds=n_rounds
     )
-    training, gain = outcome.training, 0.0
+    training = outcome.training
     if not training.interrupted:
         rbm = contrastive.model(settings.update, outcome.best.state)
         stopped = job.callbacks.end(size_task, rbm) or training.stopped
         outcome = outcome._replace(training=training._replace(stopped=stopped))
-    if not adaptive.has_ended(settings, outcome.adapting):
-        gain = adaptive.gain_since(outcome.adapting, 0.5)
-        gain = 0.0 if np.isnan(gain) else gain
-    runner = runner._replace(outcome=outcome, gain=gain)
+    has_ended = adaptive.has_ended(settings, outcome.adapting)
+    gain = 0.0 if has_ended else adaptive.gain_since(outcome.adapting, 0.5)
+    gain = 0.0 if np.isnan(gain) else gain
+    runner = runner._replace(outcome=outcome, gain=gain, has_ended=has_ended)
     runners[runner.name] = runner
     if settings.verbose:
         records = dict(zip(runners, _records(runners.values()), strict=True))

@@ -132,6 +132,14 @@ def test_the_smallest_of_sizes_that_are_hardly_behind_wins(values, expected):
     assert sizes._smallest(runners).n_units == expected
 
 
+@pytest.mark.parametrize("ended, expected", [(16, 16), (32, 32), (64, 16)])
+def test_a_best_size_that_overfits_wins(ended, expected):
+    """Little training follows: it stays ahead of smaller ones."""
+    runners = [runner(16, -30.1), runner(32, -30.0), runner(64, -30.1)]
+    runners = [one._replace(has_ended=one.n_units == ended) for one in runners]
+    assert sizes._smallest(runners).n_units == expected
+
+
 def test_a_larger_size_has_to_be_ahead():
     """Now, or by what it may gain with twice the updates."""
     small = runner(16, -30.0, gain=1.0)
