@@ -216,8 +216,7 @@ class FrankWolfeRBM(BaseRBM):
     the best one, or the best itself if it overfits. At this size, units found by
     Frank-Wolfe searches, each on rows of its own and scaled down to a norm of 0.5, are
     trained the same way as a start against the random ones. The better of both is not
-    trained anew: it goes on from where it
-    is, as `ContrastiveDivergenceRBM` does with
+    trained anew: it goes on from where it is, as `ContrastiveDivergenceRBM` does with
     ``max_iter="auto"``: log-likelihoods are tracked during training [2]_, and chains
     that mix too slowly get several temperatures [3]_ [4]_. If rows were held out, the
     training is then repeated on all rows (``refit`` of ``fine_tune``).
