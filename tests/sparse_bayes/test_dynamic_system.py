@@ -421,6 +421,30 @@ def test_hidden_states_are_scored_between_gaps(data, focus):
         assert found == pytest.approx(error, rel=1e-9)
 
 
+def test_fits_until_the_end_are_scored_until_the_end(data):
+    """And those of the ensemble end where the scored ones did."""
+    u, y = data
+    model = quietly(estimator(kinds="states", max_cycles=18), u, y)
+    results = model.cv_results_
+    assert set(results["max_cycles"][2:]) == {15, 18}
+    (row,) = np.flatnonzero(results["max_cycles"] == 18)
+    plain = SparseBayesStateSpaceRegressor(
+        *(2,),
+        hidden_layer_sizes=2,
+        reg_lambda=3.0,
+        n_restarts=dynamic_system.STATES_STARTS,
+        activation=str(results["activation"][row]),
+        max_cycles=18,
+        random_state=start_seeds(CV)[1],
+    )
+    quietly(plain, u, np.where(np.arange(150) < 75, y, np.nan))
+    error = (plain.predict(u, y_init=y[:8]) - y)[75:]
+    error = np.sqrt(np.mean(error**2)) / y.std()
+    assert results["test_error"][row, 1] == pytest.approx(error, rel=1e-9)
+    chosen = results["max_cycles"][results["kept"]]
+    assert {member.max_cycles for member in model.estimators_} == set(chosen.tolist())
+
+
 @pytest.mark.parametrize("focus", ["simulation", "prediction"])
 def test_all_kinds_are_scored_on_the_same_rows(monkeypatch, data, focus):
     """What would be scored by some of the candidates alone does not count."""
