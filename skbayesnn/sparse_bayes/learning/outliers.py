@@ -47,8 +47,9 @@ PIECE = 1000
 # Quantiles beyond which a repeated value may be that of a saturated output, as long as
 # gross errors are not known.
 EDGES = 0.02, 0.98
-# What fixes the errors of right rows at 0, added to a diagonal of about 1.
-FIXED = 1e12
+# Added to a diagonal, as multiples of its largest element: what keeps a matrix regular,
+# and what fixes the errors of right rows at 0.
+RIDGE, FIXED = 1e-9, 1e12
 
 
 class Screened(NamedTuple):
@@ -355,10 +356,11 @@ def _normal_matrix(weights, trace, wrong):
         products = trace[: len(trace) - band] * trace[band:]
         values = np.correlate(weights[band:], products, "valid")
         normal[band, : n_rows - band] = values[: n_rows - band]
+    size = max(1.0, normal[0].max())
     # outputs between missing ones may leave no trace
-    normal[0] += 1e-9
+    normal[0] += RIDGE * size
     # right rows have no error
-    normal[0, ~wrong] += FIXED
+    normal[0, ~wrong] += FIXED * size
     return normal
 
 
