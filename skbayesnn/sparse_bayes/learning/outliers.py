@@ -34,19 +34,22 @@ N_LAGS, MAX_REGRESSORS, ROWS_PER_REGRESSOR = 10, 200, 10
 # Rounds of fit and search. Where more than this fraction of the rows is found in the
 # last one, they are no exception, and none of them is held to be wrong.
 N_ROUNDS, MOST = 3, 0.25
-# Residuals of so many scales are looked at; and how many starts
-# and ends of a stretch are tried.
+# Residuals of so many scales are looked at; and how many starts and ends of a stretch
+# are tried.
 TRIGGER, N_STARTS, N_ENDS = 4.0, 4, 8
 # Longest stretch, as a fraction of the record and in rows at least.
 LONGEST, LEAST_LONGEST = 0.05, 20
 # Steps of the search for the sizes of errors; longest stretch of which it is asked
 # whether rows within it are right; and errors that are none, in standard deviations.
 N_STEPS, LONGEST_TO_SPLIT, PLAUSIBLE = 4, 200, 4.0
+# Rows that are looked through at a time.
+PIECE = 1000
 # Quantiles beyond which a repeated value may be that of a saturated output, as long as
 # gross errors are not known.
 EDGES = 0.02, 0.98
-# What fixes the errors of right rows at 0, added to a diagonal of about 1.
-FIXED = 1e12
+# Added to a diagonal, as multiples of its largest element: what keeps a matrix regular,
+# and what fixes the errors of right rows at 0.
+RIDGE, FIXED = 1e-9, 1e12
 
 
 class Screened(NamedTuple):
@@ -174,14 +177,16 @@ def _prices(y, scale, ends):
 def _search(repeats, model, session, prices):
     """Yield the wrong `Stretch` es of a session, from its first row to its last."""
     residuals = model.residuals[session] / model.scale
-    signal = Signal(residuals, repeats, model.feedback)
+    different = np.flatnonzero(~repeats)
+    signal = Signal(residuals, repeats, different, model.feedback)
     taken = np.zeros(len(residuals), dtype=bool)
     row = 0
     # bound: every pass takes rows that were not taken, or goes on to a later row
     while row < len(residuals):
-        large = np.flatnonzero(np.abs(residuals[row:]) > TRIGGER)
+        large = np.flatnonzero(np.abs(residuals[row : row + PIECE]) > TRIGGER)
         if not len(large):
-            return
+            row += PIECE
+            continue
         row += int(large[0])
         best = _best_at(row, taken, signal, prices)
         if best is None:
@@ -202,11 +207,13 @@ class Signal(NamedTuple):
 
     residuals : (n_rows,) in scales, NaN where there is none; changed by the search
     repeats : (n_rows,) bool, whether the value is that of the row before
+    different : the other rows
     feedback : (n_lags,) weights of the past values
     """
 
     residuals: np.ndarray
     repeats: np.ndarray
+    different: np.ndarray
     feedback: np.ndarray
 
 
@@ -270,7 +277,7 @@ def _candidates(row, taken, signal, prices):
     others = row + 1 + np.flatnonzero(part > TRIGGER)
     ends = {row + 1, *others[:N_ENDS].tolist(), *others[-2:].tolist()}
     found = {(row, stop) for stop in ends}
-    different = np.flatnonzero(~signal.repeats)
+    different = signal.different
     place = int(np.searchsorted(different, row, side="right"))
     begin, end = different[place - 1], len(signal.repeats)
     if place < len(different):
@@ -349,10 +356,11 @@ def _normal_matrix(weights, trace, wrong):
         products = trace[: len(trace) - band] * trace[band:]
         values = np.correlate(weights[band:], products, "valid")
         normal[band, : n_rows - band] = values[: n_rows - band]
+    size = max(1.0, normal[0].max())
     # outputs between missing ones may leave no trace
-    normal[0] += 1e-9
+    normal[0] += RIDGE * size
     # right rows have no error
-    normal[0, ~wrong] += FIXED
+    normal[0, ~wrong] += FIXED * size
     return normal
 
 
