@@ -52,7 +52,7 @@ def _search(problem, seed, n_starts, n_networks, n_jobs):
                 _with_fewer(problem, fit, tried),
                 seed + tried,
                 n_starts=n_starts,
-                hopeless=_cost(problem, fit) + _may_catch_up(problem, fit),
+                hopeless=_hopeless(problem, fit, tried),
                 **options,
             )
         if smaller and _is_better(problem, smaller, fit):
@@ -73,12 +73,13 @@ def _is_better(problem, smaller, fit):
     return not diverged and _cost(problem, smaller) <= _cost(problem, fit)
 
 
-def _may_catch_up(problem, fit):
-    """By how much the objective may still fall behind the screening of starts."""
+def _hopeless(problem, fit, n_states):
+    """The objective behind the screening from which so many states cannot catch up."""
     best = fit.networks[0]
     screened = best.history["objective_pruned"][:FIRST_STAGE_CYCLES][-1]
-    n_observations = problem.stages[-1].data.n_observations
-    return max(CATCHES_UP * n_observations, 2.0 * (screened - best.objective))
+    data = problem.stages[-1].data
+    still = max(CATCHES_UP * data.n_observations, 2.0 * (screened - best.objective))
+    return _cost(problem, fit) - n_states * price(problem.settings, data) + still
 
 
 def _cost(problem, fit):

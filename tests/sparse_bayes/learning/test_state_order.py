@@ -5,8 +5,11 @@ import pytest
 import state_space_cases as cases
 
 from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
+from skbayesnn.sparse_bayes.learning.order_search import _hopeless
 from skbayesnn.sparse_bayes.learning.prior import init_prior
 from skbayesnn.sparse_bayes.learning.problem import settings_of
+from skbayesnn.sparse_bayes.learning.restarts import learn
+from skbayesnn.sparse_bayes.learning.stages import FIRST_STAGE_CYCLES
 from skbayesnn.sparse_bayes.learning.state_order import (
     _balance,
     _transformed,
@@ -15,6 +18,7 @@ from skbayesnn.sparse_bayes.learning.state_order import (
     reduce_order,
     without_least_state,
 )
+from skbayesnn.sparse_bayes.learning.state_space_problem import pose_state_space
 from skbayesnn.sparse_bayes.network import init_network, join_layers, split_layers
 from skbayesnn.sparse_bayes.parameters import learning_options
 from skbayesnn.sparse_bayes.records.layout import Stage
@@ -106,3 +110,23 @@ def test_a_state_costs_a_logarithm_for_each_of_its_parameters():
     assert price(settings, stage.data) == pytest.approx(2 * np.log(200))
     heated = settings._replace(reg_lambda=np.full(3, 5.0))
     assert price(heated, stage.data) == pytest.approx(10 * np.log(200))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_starts_that_cannot_catch_up_do_not_go_on():
+    """Few states are fitted to the end only where the screening is close."""
+    U, y, number, _ = cases.records((100, 60), noise=0.05)
+    model = SparseBayesStateSpaceRegressor(hidden_layer_sizes=(), max_cycles=3)
+    options = learning_options(model._fixed_parameters(), 1)
+    starts = np.array([0, 100, 160])
+    problem = pose_state_space(options, U, y[:, None], starts, 2, 5)
+    fit = learn(problem, 0, n_starts=4)
+    assert learn(problem, 0, n_starts=4, hopeless=-np.inf) is None
+    same = learn(problem, 0, n_starts=4, hopeless=np.inf)
+    assert same.networks[0].objective == fit.networks[0].objective
+    # what it has still won, or half a nat per observation, and the price of states
+    best, of_a_state = fit.networks[0], price(problem.settings, problem.data)
+    screened = best.history["objective_pruned"][:FIRST_STAGE_CYCLES][-1]
+    still = max(0.5 * 160, 2.0 * (screened - best.objective))
+    expected = best.objective + (2 - 1) * of_a_state + still
+    assert _hopeless(problem, fit, 1) == pytest.approx(expected)
