@@ -12,9 +12,10 @@ outputs. A disturbance of the system leaves no such trace: it makes one residual
 large. A stretch is held to be wrong if the residuals :math:`r - T \delta` of the
 best :math:`\delta` are so much more probable than :math:`r` that it pays
 
-- for each row, the logarithm of the number of stretches that there are, and that of the
-  range of the output over the scale of the errors: each row may be wrong, and by any
-  value in the range;
+- for each row, the logarithm of ten times the number of stretches that there are,
+  and that of the range of the output over the scale of the errors: each row may be
+  wrong, by any value in the range, and in one record of ten that are right, one
+  may seem to be;
 - nothing for a row that repeats the value before, because a sensor that sticks has no
   other, unless the output saturates there; and for a stretch of such rows alone, the
   logarithm of the number of those that there are;
@@ -34,6 +35,8 @@ N_LAGS, MAX_REGRESSORS, ROWS_PER_REGRESSOR = 10, 200, 10
 # Rounds of fit and search. Where more than this fraction of the rows is found in the
 # last one, they are no exception, and none of them is held to be wrong.
 N_ROUNDS, MOST = 3, 0.25
+# Wrong rows that are expected in a right record: a search that finds one does harm.
+RARITY = 0.1
 # Residuals of so many scales are looked at; and how many starts and ends of a stretch
 # are tried.
 TRIGGER, N_STARTS, N_ENDS = 4.0, 4, 8
@@ -170,7 +173,7 @@ def _prices(y, scale, ends):
     repeats = np.append(_repeats(y, ends), False)
     # of two repeats at least
     n_runs = np.count_nonzero(repeats[:-2] & repeats[1:-1] & ~repeats[2:])
-    of_row = np.log(n_rows * longest) + of_value
+    of_row = np.log(n_rows * longest / RARITY) + of_value
     return Prices(float(of_row), float(np.log1p(n_runs)), longest)
 
 
