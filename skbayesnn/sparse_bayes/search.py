@@ -262,7 +262,7 @@ class Search:
         if {"linear", "network"} & set(self.models) or len(self.outputs) > 1:
             linear = self.linear_round()
             if "network" in self.models:
-                tried += self.grid_round(self.network_lags(linear))
+                tried += self.grid_round(linear)
             if "linear" not in self.models:
                 # they have told the lags
                 self.forget([c for c in self.table.errors if is_arx(c)])
@@ -277,17 +277,19 @@ class Search:
         """Linear ARX models by least squares, on all folds.
 
         Of levels, and of differences where these are not far behind with the same lags.
-        The lags of the better ones are those of networks.
+
+        Returns
+        -------
+        linear : dict of str to list of Candidate, by output
         """
-        linear = self.linear_models_of(self.outputs[0])
-        if len(self.outputs) > 1:
-            best = min(linear, key=self.of_all)
-            if self.is_far_behind(best._replace(output=self.outputs[1]), best):
-                self.outputs = self.outputs[:1]
+        first, *others = self.outputs
+        linear = {first: self.linear_models_of(first)}
+        for output in others:
+            best = min(linear[first], key=self.of_all)
+            if self.is_far_behind(best._replace(output=output), best):
+                self.outputs = (first,)
             else:
-                both = linear, self.linear_models_of(self.outputs[1])
-                linear = min(both, key=lambda models: min(map(self.of_all, models)))
-        self.current_input = any(c.current_input for c in linear)
+                linear[output] = self.linear_models_of(output)
         return linear
 
     def of_all(self, candidate):
@@ -368,9 +370,10 @@ class Search:
         best = min(arx, key=arx.get)
         return [best] if self.limits.affordable(best) else lags[-1:]
 
-    def grid_round(self, lags):
+    def grid_round(self, linear):
         """Networks of all lags and strengths, on a few folds.
 
+        Linear models with the same output tell the lags, and whether u(t) is used.
         Of two kinds the one-step fits get the weakest strength alone: where they are
         best, the others follow. Where the best candidate is at the end of a grid, this
         is continued.
@@ -390,12 +393,12 @@ class Search:
                     kind,
                     lag,
                     strength,
-                    self.current_input,
+                    any(c.current_input for c in models),
                     output=output,
                 )
-                for output in self.outputs
+                for output, models in linear.items()
                 for kind in self.kinds
-                for lag in lags
+                for lag in self.network_lags(models)
                 for strength in self.strengths[: None if kind == self.kinds[0] else 1]
             ]
         )
