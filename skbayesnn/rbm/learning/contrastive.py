@@ -46,7 +46,7 @@ from ..states import (
     weigh,
     weigh_transposed,
 )
-from . import natural, tempering
+from . import jumps, natural, tempering
 
 # Larger weights indicate a divergence: a unit then is a step function.
 MAX_WEIGHT = 1e3
@@ -75,6 +75,8 @@ class Settings(NamedTuple):
     """limit of the change of the log probability by a step, nats; None for none"""
     damping: float | None = None
     """of the natural gradient; None for the plain one"""
+    jumps: bool = False
+    """whether persistent chains of a standard RBM also move by `jumps`"""
 
 
 @saved_as("State of contrastive divergence")
@@ -329,6 +331,9 @@ def _persistent_sample(settings, state, batch, seed):
     rbm, n_rows = state.rbm, len(batch)
     h = state.chains
     number = 2 * settings.n_gibbs_steps * state.step
+    if settings.jumps:
+        x = product(batch, state.transposed)
+        h = jumps.move(rbm, x, h, seed, state.step)
     for _ in range(settings.n_gibbs_steps - 1):
         place = seed, number, 0
         v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)

@@ -63,6 +63,7 @@ def settings_of(estimator, rows):
         float(estimator.averaging),
         _max_change(rows) if rate == "auto" else None,
         _DAMPING if rate == "auto" else None,
+        jumps=bool(int(os.environ.get("JUMPS","0"))),
     )
     return adaptive.Settings(
         update,
