@@ -17,6 +17,9 @@ modes of the model by many nats at once, before the chains can tell. ``max_chang
 limits the step size by what a step changes: the standard deviation of the change of the
 log probability over the rows of the batch and the chains, which is the square root of
 twice the Kullback-Leibler divergence between both models, to second order.
+
+With ``damping``, the step follows the natural gradient, see `natural`, and with
+``jumps`` the chains move between distant modes, see `jumps`.
 """
 
 from functools import partial
@@ -161,22 +164,38 @@ def n_replicas(state):
     return len(chains.betas) if isinstance(chains, tempering.Replicas) else 1
 
 
-def chain_correlation(state, n_steps, seed):
+def chain_correlation(state, n_steps, seed, rows=None):
     """How far the chains remember their visible states, 1 for chains that stand still.
 
     The correlation over the chains of the states with those so many steps later, all
-    features together. The chains of ``state`` stay where they are.
+    features together; with ``rows`` of data, of steps with `jumps`. The chains of
+    ``state`` stay where they are.
     """
     rbm, states = state.rbm, state.chains
     if is_standard(rbm):
         place = np.uint64(seed), 0, 0
         states = rbm.units.draw_from(states, rbm.weights, rbm.visible, place)
-    later, _ = gibbs(rbm, Chains(states, np.uint64(seed), 1, 0), n_steps)
+    if rows is None:
+        later = gibbs(rbm, Chains(states, np.uint64(seed), 1, 0), n_steps)[0].states
+    else:
+        later = _after_jumps(state, n_steps, np.uint64(seed), rows)
     one, other = (
-        a - a.mean(axis=0) for a in (states.astype(float), later.states.astype(float))
+        a - a.mean(axis=0) for a in (states.astype(float), later.astype(float))
     )
     norm = np.sqrt(np.square(one).sum() * np.square(other).sum())
     return float((one * other).sum() / norm) if norm > 0.0 else 1.0
+
+
+def _after_jumps(state, n_steps, seed, rows):
+    """Visible states of the chains of a standard RBM after jumps and Gibbs steps."""
+    rbm, h = state.rbm, state.chains
+    x = product(rows, state.transposed)
+    for number in range(n_steps):
+        h = jumps.move(rbm, x, h, seed, number)
+        place = seed, 2 * number + 2, 0
+        v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
+        h = draw_from(v, state.transposed, rbm.hidden, (seed, 2 * number + 3, 0))
+    return v
 
 
 def copy(state):
@@ -264,7 +283,11 @@ def _gradient(settings, state, factors, n_rows, mean_v):
         offset += np.float32(1.0 - _MEMORY) * data_h
     plain = offset
     if settings.damping is not None and is_standard(state.rbm):
-        fisher = natural.hidden_fisher(means, n_rows, settings.damping)
+        try:
+            fisher = natural.hidden_fisher(means, n_rows, settings.damping)
+        except np.linalg.LinAlgError as error:
+            # means that are not finite
+            raise Diverged(np.nan) from error
         divided = natural.divide(fisher, np.vstack([signed, mean_h, offset]))
         divided = np.ascontiguousarray(divided, dtype=np.float32)
         signed, mean_h, offset = divided[:-2], divided[-2], divided[-1]

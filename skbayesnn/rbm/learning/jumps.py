@@ -77,7 +77,7 @@ class Proposal:
 
 
 def _flip(rbm, h, y, log_p, rng):
-    """States after proposals to flip a unit of each; ``h`` and ``y`` change in place."""
+    """States after proposals to flip a unit of each; changes ``h`` and ``y``."""
     everyone = np.arange(len(h))
     log_p = log_p.copy()
     for _ in range(_FLIPS):

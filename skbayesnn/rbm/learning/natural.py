@@ -6,10 +6,9 @@ is then on in one mode and off in the other, whatever else a row says, and what 
 tell the copies apart is hardly in the gradient.
 
 The Fisher information of the weights is about C_h x C_v, the covariances of hidden and
-visible units (Desjardins, Pascanu, Courville and Bengio, 2013; Grosse and Salakhutdinov,
-2015). The gradient is divided by the first factor: what copies have in common is small
-then, and what tells them apart is large. The second would cost more than all the rest,
-and takes nothing from what units have in common.
+visible units (Grosse and Salakhutdinov, 2015). The gradient is divided by the first
+factor: what copies have in common is small then, and what tells them apart is large.
+The second one would cost more than all the rest, and leaves copies what they are.
 
 C_h is estimated from the rows of the update itself, with the prior of independent units
 that are on in half of the rows. Units that are such have a step as without.
