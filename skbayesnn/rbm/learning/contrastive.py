@@ -286,7 +286,7 @@ def _gradient(settings, state, factors, n_rows, mean_v):
         try:
             fisher = natural.hidden_fisher(means, n_rows, settings.damping)
         except np.linalg.LinAlgError as error:
-            # means that are not finite
+            # of means that are not finite, by some libraries; `check` finds others
             raise Diverged(np.nan) from error
         divided = natural.divide(fisher, np.vstack([signed, mean_h, offset]))
         divided = np.ascontiguousarray(divided, dtype=np.float32)

@@ -92,9 +92,11 @@ def test_the_step_is_the_gradient_divided_by_the_factor():
     assert_allclose(after.rbm.weights - W, expected, atol=1e-5)
 
 
-def test_a_step_from_weights_that_are_not_finite_has_diverged():
-    rbm = solver.make_rbm(np.full((4, 20), np.nan), np.zeros(4), np.zeros(20))
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_found_as_without(value):
+    rbm = solver.make_rbm(np.full((4, 20), value), np.zeros(4), np.zeros(20))
     V = two_modes(16, 20, np.random.default_rng(3))
     settings = PLAIN._replace(persistent=True, damping=DAMPING)
+    state = start_state(rbm, V)
     with pytest.raises(contrastive.Diverged):
-        contrastive.step(settings, start_state(rbm, V), V, 0.1, 3)
+        contrastive.check(contrastive.step(settings, state, V, 0.1, 3)[0])
