@@ -59,6 +59,9 @@ MAX_SPARE_CHAINS = 1000
 _MEMORY = 0.99
 # Steps from one look at the parameters to the next, for their average.
 _AVERAGED = 5
+# Steps from one of the chains' jumps to the next: a jump costs as much as two steps,
+# and a model changes little in a few of them.
+_JUMPING = 4
 # Rows of the batch, and of the chains, by which the change of a step is judged.
 _JUDGED = 16
 _LEAST_SLOPE = 1e-12
@@ -191,7 +194,8 @@ def _after_jumps(state, n_steps, seed, rows):
     rbm, h = state.rbm, state.chains
     x = product(rows, state.transposed)
     for number in range(n_steps):
-        h = jumps.move(rbm, x, h, seed, number)
+        if number % _JUMPING == 0:
+            h = jumps.move(rbm, x, h, seed, number)
         place = seed, 2 * number + 2, 0
         v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
         h = draw_from(v, state.transposed, rbm.hidden, (seed, 2 * number + 3, 0))
@@ -354,7 +358,7 @@ def _persistent_sample(settings, state, batch, seed):
     rbm, n_rows = state.rbm, len(batch)
     h = state.chains
     number = 2 * settings.n_gibbs_steps * state.step
-    if settings.jumps:
+    if settings.jumps and state.step % _JUMPING == 0:
         x = product(batch, state.transposed)
         h = jumps.move(rbm, x, h, seed, state.step)
     for _ in range(settings.n_gibbs_steps - 1):
