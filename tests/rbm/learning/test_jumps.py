@@ -2,10 +2,10 @@
 
 import naive
 import numpy as np
-from rbm_models import check_distribution, random_model
+from rbm_models import check_distribution, random_model, start_state
 
 from skbayesnn.rbm import model as solver
-from skbayesnn.rbm.learning import jumps
+from skbayesnn.rbm.learning import contrastive, jumps
 
 
 def hidden_distribution(model):
@@ -66,3 +66,14 @@ def test_flips_find_a_mode_without_data():
     for number in range(10):
         h = jumps.move(rbm, x, h, 2, number)
     assert h[:, 1].mean() > 0.95
+
+
+def test_correlation_of_chains_counts_their_jumps():
+    """Chains in two modes stand still without, and change places with them."""
+    n, weight = 30, 6.0
+    weights = np.full((1, n), weight)
+    rbm = solver.make_rbm(weights, [-0.5 * weight * n], np.full(n, -0.5 * weight))
+    rows = np.repeat(np.uint8([[0], [1]] * 50), n, axis=1)
+    state = start_state(rbm, rows)
+    assert contrastive.chain_correlation(state, 20, 0) > 0.8
+    assert abs(contrastive.chain_correlation(state, 20, 0, rows)) < 0.4

@@ -7,6 +7,7 @@ from rbm_models import PLAIN, start_state
 
 from skbayesnn.rbm import model as solver
 from skbayesnn.rbm.learning import contrastive, natural
+from skbayesnn.rbm.likelihood import exact
 
 DAMPING = 0.1
 
@@ -100,3 +101,25 @@ def test_weights_that_are_not_finite_are_found_as_without(value):
     state = start_state(rbm, V)
     with pytest.raises(contrastive.Diverged):
         contrastive.check(contrastive.step(settings, state, V, 0.1, 3)[0])
+
+
+def test_units_learn_more_than_the_distance_of_two_modes():
+    """Each mode has four parts: the plain gradient hardly finds them, this one does."""
+    rng = np.random.default_rng(4)
+    mode, part = rng.integers(2, size=(400, 1)), rng.integers(2, size=(400, 2))
+    centre = np.hstack([np.repeat(mode, 200, 1), np.repeat(part, 15, 1)])
+    V = (centre ^ (rng.random(centre.shape) < 0.05)).astype(np.uint8)
+    likelihoods = []
+    for damping in (None, DAMPING):
+        W = 0.01 * np.random.default_rng(5).standard_normal((6, V.shape[1]))
+        rbm = solver.make_rbm(W, np.zeros(6), np.zeros(V.shape[1]))
+        settings = PLAIN._replace(
+            persistent=True, centered=True, damping=damping, max_change=1.0
+        )
+        state = start_state(rbm, V[:100], V.mean(axis=0), np.full(6, 0.5))
+        for k in range(150):
+            state, _ = contrastive.step(settings, state, V[k % 4 :: 4], 0.2, 3)
+        values = solver.unnormalised_log_probability(state.rbm, V.astype(np.float32))
+        likelihoods.append(values.mean() - exact.log_partition(state.rbm))
+    plain, natural_one = likelihoods
+    assert natural_one > plain + 5.0
