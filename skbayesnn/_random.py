@@ -40,6 +40,7 @@ class Stream(enum.IntEnum):
     SWAPS = 0x5A2B
     LONE_STATES = 0x10AE
     SAMPLE_WEIGHTS = 0x5A3B
+    JUMPS = 0x1A3B
 
 
 def draw_seed(random_state):

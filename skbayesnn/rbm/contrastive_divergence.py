@@ -149,12 +149,15 @@ class ContrastiveDivergenceRBM(BaseRBM):
     With ``max_iter="auto"``, updates go in rounds, each a third of all before and at
     most 2000. After each, log-likelihoods are estimated by a short annealed importance
     sampling (exactly up to 16 units or features) [5]_. While the validation rows gain,
-    training continues. If the chains remember their states after 20 steps, they get
-    several temperatures [6]_ [7]_. After two rounds with a loss, training returns to
-    the best model: with more temperatures, or half of the step size if there are 10, if
-    the training rows lost as well; with a larger weight decay if they did not. It ends
-    when four times the updates gain less than 0.4 % of what all have gained, when two
-    changes in a row did not help (three at the beginning), or at ``max_updates``.
+    training continues. With ``learning_rate="auto"``, updates follow the natural
+    gradient of the hidden units [8]_, and with ``n_gibbs_steps="auto"``, too,
+    persistent chains jump between modes by Metropolis steps of their hidden states. If
+    the chains remember their states after 20 steps, they get several temperatures [6]_
+    [7]_. After two rounds with a loss, training returns to the best model: with more
+    temperatures, or half of the step size if there are 10, if the training rows lost as
+    well; with a larger weight decay if they did not. It ends when four times the
+    updates gain less than 0.4 % of what all have gained, when two changes in a row did
+    not help (three at the beginning), or at ``max_updates``.
     From the best model, the step size then falls to 0, over 30 % more updates.
 
     The model is the best one by annealing in both directions; if they differ by more
@@ -187,6 +190,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
        AISTATS, 2010.
     .. [7] K. Cho, T. Raiko, A. Ilin, "Parallel tempering is efficient for learning
        restricted Boltzmann machines", IJCNN, 2010.
+    .. [8] R. Grosse, R. Salakhutdinov, "Scaling up natural gradient by sparsely
+       factorizing the inverse Fisher matrix", ICML, 2015.
 
     Examples
     --------

@@ -17,6 +17,9 @@ modes of the model by many nats at once, before the chains can tell. ``max_chang
 limits the step size by what a step changes: the standard deviation of the change of the
 log probability over the rows of the batch and the chains, which is the square root of
 twice the Kullback-Leibler divergence between both models, to second order.
+
+With ``damping``, the step follows the natural gradient, see `natural`, and with
+``jumps`` the chains move between distant modes, see `jumps`.
 """
 
 from functools import partial
@@ -46,7 +49,7 @@ from ..states import (
     weigh,
     weigh_transposed,
 )
-from . import tempering
+from . import jumps, natural, tempering
 
 # Larger weights indicate a divergence: a unit then is a step function.
 MAX_WEIGHT = 1e3
@@ -56,6 +59,9 @@ MAX_SPARE_CHAINS = 1000
 _MEMORY = 0.99
 # Steps from one look at the parameters to the next, for their average.
 _AVERAGED = 5
+# Steps from one of the chains' jumps to the next: a jump costs as much as two steps,
+# and a model changes little in a few of them.
+_JUMPING = 4
 # Rows of the batch, and of the chains, by which the change of a step is judged.
 _JUDGED = 16
 _LEAST_SLOPE = 1e-12
@@ -73,6 +79,10 @@ class Settings(NamedTuple):
     """fraction of the steps so far over which parameters are averaged; 0 for none"""
     max_change: float | None = None
     """limit of the change of the log probability by a step, nats; None for none"""
+    damping: float | None = None
+    """of the natural gradient; None for the plain one"""
+    jumps: bool = False
+    """whether persistent chains of a standard RBM also move by `jumps`"""
 
 
 @saved_as("State of contrastive divergence")
@@ -157,22 +167,39 @@ def n_replicas(state):
     return len(chains.betas) if isinstance(chains, tempering.Replicas) else 1
 
 
-def chain_correlation(state, n_steps, seed):
+def chain_correlation(state, n_steps, seed, rows=None):
     """How far the chains remember their visible states, 1 for chains that stand still.
 
     The correlation over the chains of the states with those so many steps later, all
-    features together. The chains of ``state`` stay where they are.
+    features together; with ``rows`` of data, of steps with `jumps`. The chains of
+    ``state`` stay where they are.
     """
     rbm, states = state.rbm, state.chains
     if is_standard(rbm):
         place = np.uint64(seed), 0, 0
         states = rbm.units.draw_from(states, rbm.weights, rbm.visible, place)
-    later, _ = gibbs(rbm, Chains(states, np.uint64(seed), 1, 0), n_steps)
+    if rows is None:
+        later = gibbs(rbm, Chains(states, np.uint64(seed), 1, 0), n_steps)[0].states
+    else:
+        later = _after_jumps(state, n_steps, np.uint64(seed), rows)
     one, other = (
-        a - a.mean(axis=0) for a in (states.astype(float), later.states.astype(float))
+        a - a.mean(axis=0) for a in (states.astype(float), later.astype(float))
     )
     norm = np.sqrt(np.square(one).sum() * np.square(other).sum())
     return float((one * other).sum() / norm) if norm > 0.0 else 1.0
+
+
+def _after_jumps(state, n_steps, seed, rows):
+    """Visible states of the chains of a standard RBM after jumps and Gibbs steps."""
+    rbm, h = state.rbm, state.chains
+    x = product(rows, state.transposed)
+    for number in range(n_steps):
+        if number % _JUMPING == 0:
+            h = jumps.move(rbm, x, h, seed, number)
+        place = seed, 2 * number + 2, 0
+        v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
+        h = draw_from(v, state.transposed, rbm.hidden, (seed, 2 * number + 3, 0))
+    return v
 
 
 def copy(state):
@@ -212,18 +239,66 @@ def step(settings, state, batch, learning_rate, seed):
     of_data, of_model = np.float32(1.0 / n_rows), np.float32(1.0 / len(model))
     mean_v = of_data * sum_states(batch) - of_model * sum_states(model)
     error = float(np.dot(mean_v, mean_v)) / len(mean_v)
+    gradient = _gradient(settings, state, (states, means), n_rows, mean_v)
     rate = learning_rate
     if settings.max_change is not None:
-        slopes = _changes(settings, state, (states, means), n_rows, mean_v)
+        slopes = _changes(gradient, (states, means), n_rows)
         largest = (1.0 - settings.momentum) * settings.max_change
         rate = min(rate, largest / max(float(slopes.std()), _LEAST_SLOPE))
-    _update(settings, state, rate, (states, means), n_rows, mean_v)
+    _update(settings, state, rate, gradient)
     if state.step % _AVERAGED == 0:
         _average(settings, state, _AVERAGED, state.step)
     return state._replace(chains=chains, step=state.step + 1), Info(error, rate)
 
 
-def _changes(settings, state, factors, n_rows, mean_v):
+class Gradient(NamedTuple):
+    """A gradient by its factors: with s = 1 / n for data and -1 / n for the chains,
+
+        dW = sum_k s_k (h_k - lambda) (v_k - mu)'
+
+    that of the weights, and those of the biases with centred weights.
+    """
+
+    states: np.ndarray
+    """v, (n_rows, n_features)"""
+    means: np.ndarray
+    """s h, (n_rows, n_units) float32; of the natural gradient, divided as the others"""
+    mean_v: np.ndarray
+    mean_h: np.ndarray
+    mu: np.ndarray
+    offset: np.ndarray
+    """lambda"""
+    plain_offset: np.ndarray
+    """lambda, not divided"""
+
+
+def _gradient(settings, state, factors, n_rows, mean_v):
+    """The `Gradient`, after an update of the hidden offset."""
+    states, means = factors
+    mu, offset = state.visible_offset, state.hidden_offset
+    if not settings.centered:
+        mu, offset = np.zeros_like(mu), np.zeros_like(offset)
+    signed = means.copy()
+    data_h, mean_h = np.empty((2, means.shape[1]), dtype=np.float32)
+
+    kernels.difference_of_means(signed, n_rows, data_h, mean_h, 0, len(mean_h))
+    if settings.centered:
+        offset *= np.float32(_MEMORY)
+        offset += np.float32(1.0 - _MEMORY) * data_h
+    plain = offset
+    if settings.damping is not None and is_standard(state.rbm):
+        try:
+            fisher = natural.hidden_fisher(means, n_rows, settings.damping)
+        except np.linalg.LinAlgError as error:
+            # of means that are not finite, by some libraries; `check` finds others
+            raise Diverged(np.nan) from error
+        divided = natural.divide(fisher, np.vstack([signed, mean_h, offset]))
+        divided = np.ascontiguousarray(divided, dtype=np.float32)
+        signed, mean_h, offset = divided[:-2], divided[-2], divided[-1]
+    return Gradient(states, signed, mean_v, mean_h, mu, offset, plain)
+
+
+def _changes(gradient, factors, n_rows):
     """By how much some rows' log probability grows with the step size, to first order.
 
     With the gradient G = sum_k s_k (v_k - mu)(h_k - lambda)', that of the row i is
@@ -233,18 +308,16 @@ def _changes(settings, state, factors, n_rows, mean_v):
     and what the biases add: no product with G is needed.
     """
     states, means = factors
-    mu, offset = state.visible_offset, state.hidden_offset
-    if not settings.centered:
-        mu, offset = np.float32(0.0), np.float32(0.0)
+    mu = gradient.mu
     n_model = len(states) - n_rows
-    v, h = states - mu, means - offset
-    mean_h = means[:n_rows].mean(axis=0) - means[n_rows:].mean(axis=0)
     signs = np.repeat(np.float32([1.0 / n_rows, -1.0 / n_model]), [n_rows, n_model])
     some = np.r_[: min(n_rows, _JUDGED), n_rows : n_rows + min(n_model, _JUDGED)]
+    v, h = states - mu, means[some] - gradient.plain_offset
+    slopes = gradient.means - signs[:, None] * gradient.offset
     return (
-        ((v[some] @ v.T) * (h[some] @ h.T)) @ signs
-        + v[some] @ mean_v
-        + h[some] @ mean_h
+        ((v[some] @ v.T) * (h @ slopes.T)).sum(axis=1)
+        + v[some] @ gradient.mean_v
+        + h @ gradient.mean_h
     )
 
 
@@ -285,6 +358,9 @@ def _persistent_sample(settings, state, batch, seed):
     rbm, n_rows = state.rbm, len(batch)
     h = state.chains
     number = 2 * settings.n_gibbs_steps * state.step
+    if settings.jumps and state.step % _JUMPING == 0:
+        x = product(batch, state.transposed)
+        h = jumps.move(rbm, x, h, seed, state.step)
     for _ in range(settings.n_gibbs_steps - 1):
         place = seed, number, 0
         v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
@@ -348,41 +424,31 @@ def _fractional_sample(settings, state, batch, seed):
     return chains.states, hidden_means(state.rbm, states), chains.states
 
 
-def _update(settings, state, learning_rate, factors, n_rows, mean_v):
-    """Update by the gradient, the product of the two ``factors``: states and means."""
+def _update(settings, state, learning_rate, gradient):
+    """Move the parameters along the gradient."""
     rbm, velocity = state.rbm, state.velocity
-    states, means = factors
-    mu, offset = state.visible_offset, state.hidden_offset
-    if not settings.centered:
-        mu, offset = np.zeros_like(mu), np.zeros_like(offset)
-    data_h, mean_h = np.empty((2, means.shape[1]), dtype=np.float32)
+    states, means, mean_v, mean_h, mu, offset, plain_offset = gradient
     rate, momentum = np.float32(learning_rate), np.float32(settings.momentum)
     rates = rate, momentum, np.float32(settings.weight_decay)
 
-    def prepare(first, last):
-        kernels.difference_of_means(means, n_rows, data_h, mean_h, first, last)
-        if settings.centered:
-            offset[first:last] *= np.float32(_MEMORY)
-            offset[first:last] += np.float32(1.0 - _MEMORY) * data_h[first:last]
-
-    def update(gradient, first, last):
+    def update(part, first, last):
         panel, units = first // PANEL, slice(first, last)
         kernels.update_weights(
             state.transposed.panels[panel],
             velocity.weights.panels[panel],
-            gradient,
+            part,
             rbm.weights[units],
             (mu, mean_h[units], mean_v, offset[units]),
             rates,
         )
 
-    give_transposed_product(states, means, update, prepare)
+    give_transposed_product(states, means, update)
     slope_v, slope_h = mean_v, mean_h
     if settings.centered:
         # less the centred gradient times lambda and mu, which the update of the
         # weights does to the means already
-        slope_v = mean_v * (1 + offset @ offset) + mu * (mean_h @ offset)
-        slope_v -= weigh_transposed(states, means @ offset)
+        slope_v = mean_v * (1 + offset @ plain_offset) + mu * (mean_h @ plain_offset)
+        slope_v -= weigh_transposed(states, means @ plain_offset)
         slope_h = mean_h * (1 + mu @ mu) + offset * (mu @ mean_v)
         slope_h -= weigh(states, mu) @ means
     for values, speed, slope in [

@@ -288,8 +288,11 @@ def run_round(settings, job, adapting, monitored, base, number):
     plan = plan._replace(betas=tracked.betas)
     is_plain = plan.n_replicas == 1 and plan.n_gibbs_steps == 1
     if settings.adapts_gibbs and is_plain:
+        rows = None
+        if settings.update.jumps and is_standard(state.rbm):
+            rows = job.train.states(slice(settings.batch_size))
         record["correlation"] = contrastive.chain_correlation(
-            state, _MIXING_STEPS, derived_seed(job.seed, Stream.MIXING, number)
+            state, _MIXING_STEPS, derived_seed(job.seed, Stream.MIXING, number), rows
         )
         if record["correlation"] > _MAX_CORRELATION:
             plan = _mix_faster(settings, plan, state)

@@ -25,6 +25,8 @@ from .start import independent_model, start_training
 # and the limit of the change of the log probabilities by a step, in nats and as a
 # fraction of their standard deviation over the rows under independent features.
 _LEARNING_RATE, _MAX_CHANGE, _RELATIVE_CHANGE = 0.2, 1.0, 0.015
+# Damping of the natural gradient, which such a training follows.
+_DAMPING = 0.1
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
 # Fraction of the log-likelihood of independent features by which a failed training is
@@ -60,6 +62,8 @@ def settings_of(estimator, rows):
         estimator.centered,
         float(estimator.averaging),
         _max_change(rows) if rate == "auto" else None,
+        _DAMPING if rate == "auto" else None,
+        jumps=rate == "auto" and n_steps == "auto" and estimator.persistent,
     )
     return adaptive.Settings(
         update,
