@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from joblib import delayed
+from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._parallel import Shared, at_hand, in_order, with_shared
@@ -92,6 +93,11 @@ def learn(
         runs, interrupted = run_restarts(problem, begun, n_jobs, keep)
     ranked = _rank(problem, runs)
     kept = [run for run in ranked if not run.diverged][:n_networks] or ranked[:1]
+    if kept[0].state is None:
+        raise ValueError(
+            "Every start diverged in its first cycle, so there is no model. Rescale X "
+            "and y, increase reg_lambda or n_restarts, or use fewer lags or states."
+        )
     fit = Fit(
         networks=tuple(learned_network(problem, run) for run in kept),
         n_diverged=out + sum(run.diverged for run in runs),
@@ -209,7 +215,8 @@ def run_start(problem, seed, before=None, n_stages=None):
                     for state, info in cycles:
                         history.append(Cycle(info, stage.horizon, stage.data.counts))
                         start = _to_continue(state)
-                except FloatingPointError:
+                # the derivatives of a run that is nearly unstable have no precision
+                except (FloatingPointError, LinAlgError):
                     diverged = True
             if problem.reduce and n_stages == len(problem.stages) and not diverged:
                 limit = problem.max_cycles

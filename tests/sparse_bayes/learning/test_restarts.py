@@ -11,12 +11,13 @@ from fitted_models import (
 )
 from free_run_cases import FAST, assert_same_fit, fit, in_closed_loop, output_error, rms
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.exceptions import DivergenceWarning
-from skbayesnn.sparse_bayes.learning import restarts
+from skbayesnn.sparse_bayes.learning import cycle, restarts
 from skbayesnn.sparse_bayes.network import init_network
 from skbayesnn.sparse_bayes.records.one_step import OneStepData
 
@@ -98,6 +99,35 @@ def test_diverged_starts_are_counted_and_left_out(monkeypatch):
     kept = [m.history_["objective_pruned"][-1] for m in rest.estimators_]
     assert len(kept) == 2 and set(kept) < set(objectives)
     assert_allclose(rest.estimator_weights_, [0.5, 0.5])
+
+
+def fail_in(monkeypatch, which, error):
+    """Let the cycles fail whose number is in ``which``."""
+    step, calls = cycle.step, itertools.count()
+
+    def failing(*arguments):
+        if next(calls) in which:
+            raise error("no factor")
+        return step(*arguments)
+
+    monkeypatch.setattr(cycle, "step", failing)
+
+
+# the curvature may lose its precision where a run is nearly unstable
+@pytest.mark.parametrize("error", [FloatingPointError, LinAlgError])
+@pytest.mark.parametrize("number", [0, 16])
+def test_a_start_that_fails_in_a_cycle_has_diverged(monkeypatch, number, error):
+    u, y, _ = output_error(150)
+    fail_in(monkeypatch, {number}, error)
+    model = fit(u, y, n_restarts=2, horizon_schedule=(None,))
+    assert model.history_["n_diverged_starts"] == 1
+
+
+def test_no_start_gets_through_its_first_cycle(monkeypatch):
+    u, y, _ = output_error(150)
+    fail_in(monkeypatch, range(1000), LinAlgError)
+    with pytest.raises(ValueError, match="Every start diverged in its first cycle"):
+        fit(u, y, n_restarts=2)
 
 
 def test_warm_start_on_new_data():
