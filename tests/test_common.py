@@ -60,7 +60,7 @@ ESTIMATORS = [
     ),
     SparseBayesMLPRegressor(noise="student_t", max_cycles=20),
     SparseBayesNARXRegressorCV(
-        (1, 2), (0.0,), cv=2, n_estimators=2, hidden_layer_sizes=1, max_cycles=2
+        (1, 2), (1.0,), cv=2, n_estimators=2, hidden_layer_sizes=1, max_cycles=2
     ),
     DynamicSystemRegressor(
         lags=(1,),

@@ -33,6 +33,8 @@ def move(rbm, x, h, seed, number):
     ``x`` (n_rows, n_units) are the inputs of the hidden units, without their biases, at
     the rows of data. ``number`` tells the random numbers from those of other updates.
     """
+    if not h.shape[1]:
+        return h
     rng = generator(seed, Stream.JUMPS, number)
     proposal = Proposal(rbm, x)
     proposed = proposal.draw(len(h), rng)
@@ -40,7 +42,7 @@ def move(rbm, x, h, seed, number):
     old_y, new_y = y[: len(h)], y[len(h) :]
     old, new = log_marginal(rbm, h, old_y), log_marginal(rbm, proposed, new_y)
     gain = new - old - proposal.log_probability(proposed) + proposal.log_probability(h)
-    taken = np.log(rng.random(len(h))) < gain
+    taken = -rng.standard_exponential(len(h)) < gain
     h = np.where(taken[:, None], proposed, h)
     y = np.where(taken[:, None], new_y, old_y)
     return _flip(rbm, h, y, np.where(taken, new, old), rng)
@@ -87,6 +89,6 @@ def _flip(rbm, h, y, log_p, rng):
         sign = 2.0 * flipped[everyone, unit] - 1.0
         new_y = y + sign.astype(np.float32)[:, None] * rbm.weights[unit]
         new = log_marginal(rbm, flipped, new_y)
-        taken = np.log(rng.random(len(h))) < new - log_p
+        taken = -rng.standard_exponential(len(h)) < new - log_p
         h[taken], y[taken], log_p[taken] = flipped[taken], new_y[taken], new[taken]
     return h
