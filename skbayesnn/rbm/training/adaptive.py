@@ -369,7 +369,8 @@ def decide(settings, n_rows, adapting):
             )
             return adapting._replace(current=best, plan=changed), False
     if ends or _has_converged(adapting):
-        n_last = max(_FIRST_ROUND, int(_COOL_DOWN * best.n_updates))
+        least = min(_FIRST_ROUND, settings.max_updates)
+        n_last = max(least, int(_COOL_DOWN * best.n_updates))
         plan = plan._replace(cools=True, n_updates=n_last)
         return adapting._replace(current=best, plan=plan), False
     plan = plan._replace(n_updates=_next_round(settings, current))
