@@ -288,13 +288,12 @@ def _gradient(settings, state, factors, n_rows, mean_v):
     plain = offset
     if settings.damping is not None and is_standard(state.rbm):
         try:
-            fisher = natural.hidden_fisher(means, n_rows, settings.damping)
+            signed, (mean_h, offset) = natural.divide(
+                means, n_rows, settings.damping, np.stack([mean_h, offset])
+            )
         except np.linalg.LinAlgError as error:
             # of means that are not finite, by some libraries; `check` finds others
             raise Diverged(np.nan) from error
-        divided = natural.divide(fisher, np.vstack([signed, mean_h, offset]))
-        divided = np.ascontiguousarray(divided, dtype=np.float32)
-        signed, mean_h, offset = divided[:-2], divided[-2], divided[-1]
     return Gradient(states, signed, mean_v, mean_h, mu, offset, plain)
 
 

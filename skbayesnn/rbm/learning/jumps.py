@@ -19,8 +19,8 @@ There are two kinds:
 import numpy as np
 from scipy.special import logsumexp
 
-from ..._random import Stream, generator
-from ..kernels.units import softplus_sum
+from ..._random import Stream, derived_seed, generator
+from ..kernels import units as kernels
 from ..states import product
 
 # Units of each chain that may flip in an update.
@@ -30,32 +30,30 @@ _FLIPS = 4
 def move(rbm, x, h, seed, number):
     """Hidden states (n_chains, n_units) after both kinds of steps.
 
-    ``x`` (n_rows, n_units) are the inputs of the hidden units, without their biases, at
-    the rows of data. ``number`` tells the random numbers from those of other updates.
+    ``x`` (n_rows, n_units) float32 are the inputs of the hidden units, without their
+    biases, at the rows of data. ``number`` tells the random numbers from those of other
+    updates.
     """
     if not h.shape[1]:
         return h
     rng = generator(seed, Stream.JUMPS, number)
     proposal = Proposal(rbm, x)
-    proposed = proposal.draw(len(h), rng)
-    y = product(np.concatenate([h, proposed]), rbm.weights)
-    old_y, new_y = y[: len(h)], y[len(h) :]
-    old, new = log_marginal(rbm, h, old_y), log_marginal(rbm, proposed, new_y)
-    gain = new - old - proposal.log_probability(proposed) + proposal.log_probability(h)
+    draws = derived_seed(seed, Stream.JUMPS), number
+    proposed = proposal.draw(rng.integers(len(x), size=len(h)), draws)
+    both = np.concatenate([h, proposed])
+    y = product(both, rbm.weights)
+    log_p = _summed_out(rbm, y)
+    log_ratio = log_p + proposal.log_excess(both)
+    gain = log_ratio[len(h) :] - log_ratio[: len(h)]
     taken = -rng.standard_exponential(len(h)) < gain
-    h = np.where(taken[:, None], proposed, h)
-    y = np.where(taken[:, None], new_y, old_y)
-    return _flip(rbm, h, y, np.where(taken, new, old), rng)
-
-
-def log_marginal(rbm, h, y):
-    """Log p(h) + log Z, with ``y`` the products of ``h`` and the weights."""
-    return h @ rbm.hidden.astype(np.float64) + _summed_out(rbm, y)
+    chosen = np.arange(len(h)) + len(h) * taken
+    return _flip(rbm, both[chosen], y[chosen], log_p[chosen], rng)
 
 
 def _summed_out(rbm, y):
+    """Log p(h) + log Z - b . h, with ``y`` the products of h and the weights."""
     total, ones = np.empty(len(y)), np.ones(y.shape[1], dtype=np.float32)
-    softplus_sum(y, rbm.visible, ones, total)
+    kernels.softplus_sum(y, rbm.visible, ones, total)
     return total
 
 
@@ -63,32 +61,41 @@ class Proposal:
     """q(h), the mean over some rows of p(h | v)."""
 
     def __init__(self, rbm, x):
-        self._x = (x + rbm.hidden).astype(np.float64)
-        self._normalisers = np.logaddexp(0.0, self._x).sum(axis=1)
+        self._x, self._biases = x, rbm.hidden
+        ones = np.ones(x.shape[1], dtype=np.float32)
+        self._normalisers = np.empty(len(x))
+        kernels.softplus_sum(x, rbm.hidden, ones, self._normalisers)
 
-    def draw(self, n, rng):
-        """Hidden states of rows that are drawn at random."""
-        x = self._x[rng.integers(len(self._x), size=n)]
-        # the logistic distribution function of x is the probability of a 1
-        return (rng.logistic(size=x.shape) < x).astype(np.uint8)
+    def draw(self, rows, place):
+        """Hidden states of some rows; ``place`` is the seed and the number of a draw."""
+        x = self._x[rows]
+        states = np.empty(x.shape, dtype=np.uint8)
+        kernels.sample_units(x, self._biases, *place, 0, states, 0, x.shape[1])
+        return states
 
-    def log_probability(self, h):
-        """Log q(h) of some states."""
-        log_p = h.astype(np.float64) @ self._x.T - self._normalisers
-        return logsumexp(log_p, axis=1) - np.log(len(self._x))
+    def log_excess(self, h):
+        """b . h - log q(h) of some states, where b are the hidden biases.
+
+        Of log p(h | v) = x . h + b . h - log of the normaliser, b . h is in log p(h),
+        too.
+        """
+        log_p = h.astype(np.float32) @ self._x.T - self._normalisers
+        return np.log(len(self._x)) - logsumexp(log_p, axis=1)
 
 
 def _flip(rbm, h, y, log_p, rng):
-    """States after proposals to flip a unit of each; changes ``h`` and ``y``."""
+    """States after proposals to flip a unit of each; changes the arrays.
+
+    ``log_p`` is that of `_summed_out`.
+    """
     everyone = np.arange(len(h))
-    log_p = log_p.copy()
     for _ in range(_FLIPS):
         unit = rng.integers(h.shape[1], size=len(h))
-        flipped = h.copy()
-        flipped[everyone, unit] ^= 1
-        sign = 2.0 * flipped[everyone, unit] - 1.0
-        new_y = y + sign.astype(np.float32)[:, None] * rbm.weights[unit]
-        new = log_marginal(rbm, flipped, new_y)
-        taken = -rng.standard_exponential(len(h)) < new - log_p
-        h[taken], y[taken], log_p[taken] = flipped[taken], new_y[taken], new[taken]
+        sign = np.where(h[everyone, unit], np.float32(-1.0), np.float32(1.0))
+        new_y = y + sign[:, None] * rbm.weights[unit]
+        new = _summed_out(rbm, new_y)
+        gain = new - log_p + sign * rbm.hidden[unit]
+        taken = -rng.standard_exponential(len(h)) < gain
+        h[everyone[taken], unit[taken]] ^= 1
+        y[taken], log_p[taken] = new_y[taken], new[taken]
     return h

@@ -23,44 +23,70 @@ from scipy.linalg import cho_factor, cho_solve
 _LARGEST_VARIANCE = 0.25
 
 
-class HiddenFisher(NamedTuple):
-    """C_h + damping times the largest variance, as diagonal and rows: D + R'R."""
+class Divided(NamedTuple):
+    """What `divide` gives."""
 
-    diagonal: np.ndarray
-    """(n_units,) float32"""
     rows: np.ndarray
-    """(n_rows, n_units) float32"""
-    factor: tuple
-    """Cholesky factor of D + R'R, or of I + R D^-1 R' if that is smaller"""
-    scale: float
+    """(n, n_units) float32, the means with their signs and weights"""
+    vectors: np.ndarray
+    """(n_vectors, n_units) float32"""
 
 
-def hidden_fisher(means, n_rows, damping):
-    """The factor from the means of data, the first ``n_rows``, and of the chains."""
+def divide(means, n_rows, damping, vectors):
+    """Both factors of a gradient by the hidden units, divided by C_h.
+
+    ``means`` (n, n_units) float32 are those of the hidden units at the data, the first
+    ``n_rows``, and at the chains; they are divided with the weights of a difference of
+    means, 1 / n_rows and -1 / (n - n_rows). ``vectors`` (n_vectors, n_units) are divided
+    as they are. To C_h, ``damping`` times the largest variance of a unit is added.
+    """
+    parts = [slice(n_rows), slice(n_rows, None)]
+    centres = np.stack([means[part].mean(axis=0) for part in parts])
     rows = np.empty_like(means)
-    for part in (slice(n_rows), slice(n_rows, None)):
-        some = means[part]
-        rows[part] = some - some.mean(axis=0)
-        rows[part] *= np.float32(1.0 / np.sqrt(2.0 * len(some)))
+    for part, centre in zip(parts, centres, strict=True):
+        np.subtract(means[part], centre, out=rows[part])
+        rows[part] *= np.float32(1.0 / np.sqrt(2.0 * len(means[part])))
     # what is left in each row: the states are not their means
     diagonal = (means * (1 - means)).mean(axis=0)
     diagonal += np.float32(damping * _LARGEST_VARIANCE)
-    if rows.shape[1] <= len(rows):
-        matrix = rows.T @ rows
-        matrix[np.diag_indices(len(matrix))] += diagonal
-    else:
-        matrix = (rows / diagonal) @ rows.T
-        matrix[np.diag_indices(len(matrix))] += np.float32(1.0)
-    factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    scale = (1.0 + damping) * _LARGEST_VARIANCE
-    return HiddenFisher(diagonal, rows, factor, np.float32(scale))
+    inverse = _by_units if rows.shape[1] <= len(rows) else _by_rows
+    rows, others = inverse(diagonal, rows, np.concatenate([centres, vectors]))
+    scale = np.float32((1.0 + damping) * _LARGEST_VARIANCE)
+    for part, centre, sign in zip(parts, others, (1, -1), strict=False):
+        n = len(rows[part])
+        rows[part] *= np.float32(np.sqrt(2.0 * n))
+        rows[part] += centre
+        rows[part] *= scale * np.float32(sign / max(n, 1))
+    return Divided(rows, scale * others[2:])
 
 
-def divide(fisher, x):
-    """Rows (n, n_units) of a gradient, divided by the factor."""
-    diagonal, rows, factor, scale = fisher
-    if rows.shape[1] <= len(rows):
-        return scale * cho_solve(factor, x.T, check_finite=False).T
-    x = x / diagonal
-    inner = cho_solve(factor, rows @ x.T, check_finite=False)
-    return scale * (x - inner.T @ (rows / diagonal))
+def _by_units(diagonal, rows, vectors):
+    """The rows R and vectors, divided by D + R'R."""
+    matrix = rows.T @ rows
+    matrix[np.diag_indices(len(matrix))] += diagonal
+    both = np.concatenate([rows, vectors])
+    divided = cho_solve(_factor(matrix), both.T, check_finite=False).T
+    divided = np.ascontiguousarray(divided)
+    return divided[: len(rows)], divided[len(rows) :]
+
+
+def _by_rows(diagonal, rows, vectors):
+    """The same where units are more than rows, with M = I + R D^-1 R'.
+
+    The inverse of D + R'R is D^-1 - D^-1 R' M^-1 R D^-1, and the rows times it are
+    M^-1 R D^-1: one product gives the rows and serves the vectors.
+    """
+    root = np.sqrt(diagonal)
+    # this product of an array with itself costs half of one with another
+    half = rows / root
+    matrix = half @ half.T
+    matrix[np.diag_indices(len(matrix))] += np.float32(1.0)
+    identity = np.eye(len(matrix), dtype=np.float32)
+    rows = cho_solve(_factor(matrix), identity, check_finite=False).T @ half
+    rows /= root
+    vectors = vectors / diagonal - ((vectors / root) @ half.T) @ rows
+    return rows, vectors
+
+
+def _factor(matrix):
+    return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)

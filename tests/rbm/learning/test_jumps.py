@@ -33,9 +33,10 @@ def test_proposal_is_the_mean_over_rows():
     x = np.random.default_rng(1).standard_normal((6, 3)).astype(np.float32)
     proposal = jumps.Proposal(rbm, x)
     H = naive.all_states(3)
-    p = np.exp(proposal.log_probability(H))
-    np.testing.assert_allclose(p.sum(), 1.0)
-    draws = proposal.draw(20000, np.random.default_rng(2))
+    p = np.exp(H @ rbm.hidden - proposal.log_excess(H))
+    np.testing.assert_allclose(p.sum(), 1.0, rtol=1e-6)
+    rows = np.random.default_rng(2).integers(6, size=20000)
+    draws = proposal.draw(rows, (np.uint64(2), 0))
     check_distribution(draws.astype(float), p)
 
 

@@ -25,10 +25,12 @@ def test_divides_by_the_damped_covariance(n_units):
     rng = np.random.default_rng(n_units)
     means = rng.random((30, n_units)).astype(np.float32)
     x = rng.standard_normal((4, n_units)).astype(np.float32)
-    fisher = natural.hidden_fisher(means, 20, DAMPING)
+    divided = natural.divide(means, 20, DAMPING, x)
     matrix = covariance(means.astype(float), 20) + 0.25 * DAMPING * np.eye(n_units)
-    expected = 0.25 * (1.0 + DAMPING) * np.linalg.solve(matrix, x.T).T
-    assert_allclose(natural.divide(fisher, x), expected, rtol=2e-3, atol=1e-4)
+    signed = means * np.repeat([1.0 / 20, -1.0 / 10], [20, 10])[:, None]
+    for values, given in [(divided.vectors, x), (divided.rows, signed)]:
+        expected = 0.25 * (1.0 + DAMPING) * np.linalg.solve(matrix, given.T).T
+        assert_allclose(values, expected, rtol=2e-3, atol=1e-4)
 
 
 def two_modes(n_rows, n_features, rng):
@@ -43,10 +45,11 @@ def test_units_are_independent_where_two_modes_make_copies_of_them():
     mode = rng.integers(2, size=(100, 1))
     common = mode + np.zeros(8)
     means = np.clip(0.02 + 0.9 * common + 0.05 * rng.random((100, 8)), 0, 1)
-    fisher = natural.hidden_fisher(means.astype(np.float32), 50, DAMPING)
-    same, apart = np.ones((1, 8), np.float32), np.float32([[1, -1] * 4])
-    assert np.linalg.norm(natural.divide(fisher, same)) < 0.3 * np.sqrt(8)
-    assert np.linalg.norm(natural.divide(fisher, apart)) > 1.2 * np.sqrt(8)
+    vectors = np.float32([[1] * 8, [1, -1] * 4])
+    divided = natural.divide(means.astype(np.float32), 50, DAMPING, vectors)
+    same, apart = np.linalg.norm(divided.vectors, axis=1)
+    assert same < 0.3 * np.sqrt(8)
+    assert apart > 1.2 * np.sqrt(8)
 
 
 @pytest.mark.parametrize("centered", [False, True])
