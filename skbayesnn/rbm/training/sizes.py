@@ -5,9 +5,9 @@ stages, each with about twice the updates of the one before, they are compared b
 far they came, and by how far they would come if twice the updates gained as much again
 as the last ones did. A size leaves the race where a smaller one is as good by both, or
 where it is behind by both. Of those that are hardly behind the best at the end, the
-smallest has won, or the best itself if it overfits. Against it, units that were found
-by Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
-trains on from where it is.
+smallest has won, or the next one while all still gain much, or the best itself if it
+overfits. Against it, units that were found by Frank-Wolfe searches, each on rows of its
+own, run the same way. The better of both trains on from where it is.
 """
 
 from collections.abc import Callable
@@ -38,6 +38,12 @@ _LEAST = 0.02
 # Fraction of the whole gain by which sizes differ without a meaning for the training
 # that follows.
 _HARDLY = 0.01
+# The same, as a fraction of what twice the updates have gained the best: at first, all
+# sizes learn the same, and large ones more slowly.
+_HARDLY_SO_FAR = 0.1
+# Fraction of the whole gain by which twice the updates may have raised a size whose
+# comparison with others is settled.
+_SETTLED = 0.03
 # Doublings in a row without a gain after which sizes double no more: estimates are
 # noisy.
 _MAX_IN_VAIN = 2
@@ -200,7 +206,7 @@ def _race_sizes(settings, job, run):
             break
         effort = _effort(runners)
         runners = [run(one, n_rounds, effort) for one in runners]
-    return _smallest(runners)
+    return _chosen(runners)
 
 
 def _challenge(settings, search, run, winner):
@@ -231,7 +237,8 @@ def _whole(runners):
 
 def _hardly(runners):
     """Difference without a meaning, nats."""
-    return max(_LEAST, _HARDLY * _whole(runners))
+    so_far = _HARDLY_SO_FAR * _best(runners).gain
+    return max(_LEAST, _HARDLY * _whole(runners), so_far)
 
 
 def _is_vain(large, smaller):
@@ -241,9 +248,15 @@ def _is_vain(large, smaller):
     runners = [large, *smaller]
     hardly, least = _hardly(runners), max(_LEAST, _LEAST_GAIN * _whole(runners))
     return any(
-        one.score >= large.score - hardly and one.hope >= large.hope - least
+        one.score >= large.score - hardly
+        and one.hope >= large.hope - least
+        and _is_settled(one, runners)
         for one in smaller
     )
+
+
+def _is_settled(runner, runners):
+    return runner.gain <= _SETTLED * _whole(runners)
 
 
 def _without_vain(runners):
@@ -266,16 +279,21 @@ def _without_hopeless(runners):
     ]
 
 
-def _smallest(runners):
-    """The smallest of the sizes that are hardly behind the best.
+def _chosen(runners):
+    """The smallest of the sizes that are hardly behind the best, or twice as many.
 
-    Which of them is ahead is chance, and the training that follows is longer. Where the
-    best one has ended, little training follows, and it stays ahead.
+    Which of them is ahead is chance, and the training that follows is longer. If they
+    still gain much, a larger one can use it. Where the best one has ended, little
+    training follows, and it stays ahead.
     """
-    if _best(runners).has_ended:
-        return _best(runners)
-    least = _best(runners).score - _hardly(runners)
-    return next(one for one in runners if one.score >= least)
+    best = _best(runners)
+    if best.has_ended:
+        return best
+    least = best.score - _hardly(runners)
+    near = [one for one in runners if one.score >= least]
+    if _is_settled(best, runners):
+        return near[0]
+    return [one for one in near if one.n_units <= 2 * near[0].n_units][-1]
 
 
 def _effort(runners):
