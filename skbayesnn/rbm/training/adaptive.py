@@ -21,6 +21,7 @@ The path to the best model is kept: the same updates can be run on other rows.
 """
 
 import time
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -271,6 +272,7 @@ def run_round(settings, job, adapting, monitored, base, number):
         tracked = tracking.track(
             contrastive.model(settings.update, state), base, job, monitored,
             number + 1, plan.betas, plan.n_updates, settings.n_jobs,
+            doubted=partial(_is_doubtful, adapting.best),
         )  # fmt: skip
     path = np.vstack([before.path, [*segment, tracked.validation]])
     point = Point(state, path, *tracked[:3])
@@ -297,6 +299,14 @@ def run_round(settings, job, adapting, monitored, base, number):
         if record["correlation"] > _MAX_CORRELATION:
             plan = _mix_faster(settings, plan, state)
     return adapting._replace(current=point, plan=plan), record
+
+
+def _is_doubtful(best, tracked):
+    """Whether a model looks better than the best one, by what may be chance.
+
+    The best of many estimates is one that errs upwards: later ones hardly exceed it.
+    """
+    return 0.0 < tracked.validation - best.validation < _noise(tracked, best)
 
 
 def run_segment(settings, job, state, segment, n_before):

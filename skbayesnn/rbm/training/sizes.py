@@ -41,6 +41,8 @@ _HARDLY = 0.01
 # The same, as a fraction of what twice the updates have gained the best: at first, all
 # sizes learn the same, and large ones more slowly.
 _HARDLY_SO_FAR = 0.1
+# Multiple of it by which a size has to be behind to leave: the estimates scatter.
+_FAR = 3
 # Fraction of the whole gain by which twice the updates may have raised a size whose
 # comparison with others is settled.
 _SETTLED = 0.03
@@ -270,12 +272,10 @@ def _without_vain(runners):
 
 def _without_hopeless(runners):
     """Those that are not behind, now and by what they may gain."""
-    hardly, score = _hardly(runners), _best(runners).score
+    far, score = _FAR * _hardly(runners), _best(runners).score
     hope = max(one.hope for one in runners)
     return [
-        one
-        for one in runners
-        if one.score >= score - hardly or one.hope >= hope - hardly
+        one for one in runners if one.score >= score - far or one.hope >= hope - far
     ]
 
 

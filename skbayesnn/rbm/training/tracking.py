@@ -18,6 +18,8 @@ from .gap import log_probabilities
 # Units of the smaller side up to which the states are enumerated.
 _ENUMERATED = 16
 _N_CHAINS = 100
+# Chains that are added to a doubtful estimate, as a multiple.
+_DOUBTED = 2
 _FEWEST, _MOST = 100, 3200
 # Standard deviation of the log weights above which temperatures are doubled, and below
 # which they are halved.
@@ -40,8 +42,9 @@ class Tracked(NamedTuple):
 
 
 def track(
-    rbm, base, job, monitored, number, betas=FIRST_BETAS, most=_FEWEST, n_jobs=None
-):
+    rbm, base, job, monitored, number, betas=FIRST_BETAS, most=_FEWEST, n_jobs=None,
+    *, doubted=None,
+):  # fmt: skip
     """Estimate the log-likelihoods of a model.
 
     Parameters
@@ -59,34 +62,43 @@ def track(
     most : int
         Largest number of temperatures of the next estimate.
     n_jobs : int or None
+    doubted : callable, optional
+        Tells of a `Tracked` whether twice as many chains are to be added to it.
 
     Returns
     -------
     tracked : Tracked
     """
     train = log_probabilities(rbm, monitored)
-    held_out = None
+    values = [train]
+    bounds = [log_partition_bound(train, monitored.are_states)]
     if job.validation is not None:
-        held_out = log_probabilities(rbm, job.validation)
+        values.append(log_probabilities(rbm, job.validation))
+        bounds.append(log_partition_bound(values[-1], job.validation.are_states))
+
+    def tracked(log_partition, error, betas):
+        likelihoods = [float(some.mean() - log_partition) for some in values]
+        return Tracked(likelihoods[0], ([*likelihoods, np.nan])[1], error, betas)
+
     if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
-        log_partition, error = exact.log_partition(rbm), 0.0
-    else:
-        seed = int(derived_seed(job.seed, Stream.TRACKING, number))
-        path = annealing.make_path(rbm, base, betas)
-        run = annealing.run_forward(path, _N_CHAINS, seed, n_jobs)
-        offset = annealing.base_log_partition(rbm, base)
-        result = summarise(run.log_weights, offset, 1.0)
-        log_partition = result.log_partition
+        return tracked(exact.log_partition(rbm), 0.0, betas)
+    path = annealing.make_path(rbm, base, betas)
+    offset = annealing.base_log_partition(rbm, base)
+
+    def summary(log_weights):
+        result = summarise(log_weights, offset, 1.0)
         # the interval is three standard errors to both sides
-        error = (result.interval[1] - log_partition) / 3.0
-        betas = _next_betas(path, run, result, most)
-        bounds = [log_partition_bound(train, monitored.are_states)]
-        if held_out is not None:
-            bounds.append(log_partition_bound(held_out, job.validation.are_states))
-        log_partition = max(log_partition, *bounds)
-    validation = np.nan if held_out is None else held_out.mean() - log_partition
-    likelihood = float(train.mean() - log_partition)
-    return Tracked(likelihood, float(validation), float(error), betas)
+        error = (result.interval[1] - result.log_partition) / 3.0
+        return result, tracked(max(result.log_partition, *bounds), error, betas)
+
+    seed = int(derived_seed(job.seed, Stream.TRACKING, number))
+    run = annealing.run_forward(path, _N_CHAINS, seed, n_jobs)
+    result, estimate = summary(run.log_weights)
+    if doubted is not None and doubted(estimate):
+        seed = int(derived_seed(job.seed, Stream.TRACKING, number, 2))
+        more = annealing.run_forward(path, _DOUBTED * _N_CHAINS, seed, n_jobs)
+        _, estimate = summary(np.concatenate([run.log_weights, more.log_weights]))
+    return estimate._replace(betas=_next_betas(path, run, result, most))
 
 
 class Measured(NamedTuple):
