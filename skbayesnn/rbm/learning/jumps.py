@@ -67,7 +67,7 @@ class Proposal:
         kernels.softplus_sum(x, rbm.hidden, ones, self._normalisers)
 
     def draw(self, rows, place):
-        """Hidden states of some rows; ``place`` is the seed and the number of a draw."""
+        """Hidden states of some rows; ``place``: the seed and the number of a draw."""
         x = self._x[rows]
         states = np.empty(x.shape, dtype=np.uint8)
         kernels.sample_units(x, self._biases, *place, 0, states, 0, x.shape[1])

@@ -37,8 +37,9 @@ def divide(means, n_rows, damping, vectors):
 
     ``means`` (n, n_units) float32 are those of the hidden units at the data, the first
     ``n_rows``, and at the chains; they are divided with the weights of a difference of
-    means, 1 / n_rows and -1 / (n - n_rows). ``vectors`` (n_vectors, n_units) are divided
-    as they are. To C_h, ``damping`` times the largest variance of a unit is added.
+    means, 1 / n_rows and -1 / (n - n_rows). ``vectors`` (n_vectors, n_units) are
+    divided as they are. To C_h, ``damping`` times the largest variance of a unit is
+    added.
     """
     parts = [slice(n_rows), slice(n_rows, None)]
     centres = np.stack([means[part].mean(axis=0) for part in parts])

@@ -60,6 +60,9 @@ _EFFORTS = 5, 10
 # Steps after which the chains should have forgotten where they were; if their states
 # still correlate by more than this with those before, they mix too slowly.
 _MIXING_STEPS, _MAX_CORRELATION = 20, 0.5
+# Multiple of what may be chance below which a gain is estimated again: the estimates
+# have heavier tails than they know.
+_DOUBT = 2.0
 # Factors of a change of plan; the first weight decay is that of a prior with as many
 # pseudo-rows.
 _RATE_FACTOR, _DECAY_FACTOR = 0.5, 3.0
@@ -68,6 +71,8 @@ _FIRST_DECAY_ROWS = 2.0
 _MEASURED, _N_BETAS = 0.1, (200, 2000)
 # Tells the estimate of a repeated training from those of the first.
 _REPEATED = 2**20
+# Points beside the best of which precise estimates are made, if they may be better.
+_MAX_OTHERS = 2
 # Updates of the cool-down, as a fraction of those before.
 _COOL_DOWN = 0.3
 
@@ -139,6 +144,8 @@ class Adapting(NamedTuple):
     plan: Plan
     first_score: float
     """validation log-likelihood of the start"""
+    others: tuple = ()
+    """the points that come next to the best"""
 
 
 class Outcome(NamedTuple):
@@ -210,6 +217,8 @@ def train(settings, job, start, stage, task, *, adapting=None, n_rounds=None):
                 training, adapting.best, adapting.first_score, None, adapting
             )
         adapting, done = decide(settings, len(job.train), adapting)
+        if adapting.plan.cools and not done:
+            adapting = _reconsider(settings, job, adapting, n_iter)
         record["seconds"] = time.perf_counter() - began
         history, n_iter = append_record(history, record), n_iter + 1
         if settings.verbose:
@@ -306,7 +315,8 @@ def _is_doubtful(best, tracked):
 
     The best of many estimates is one that errs upwards: later ones hardly exceed it.
     """
-    return 0.0 < tracked.validation - best.validation < _noise(tracked, best)
+    gain = tracked.validation - best.validation
+    return 0.0 < gain < _DOUBT * _noise(tracked, best)
 
 
 def run_segment(settings, job, state, segment, n_before):
@@ -356,9 +366,8 @@ def decide(settings, n_rows, adapting):
     if plan.cools:
         return adapting, True
     gained = current.validation > best.validation
-    if gained:
-        best = current
-    adapting = adapting._replace(best=best)
+    best, *others = sorted([best, *adapting.others, current], key=_validation)[::-1]
+    adapting = adapting._replace(best=best, others=tuple(others[:_MAX_OTHERS]))
     # a loss within the error of the estimates is none
     lost = current.validation < best.validation - _noise(current, best)
     n_failed = 0 if gained else plan.n_failed + lost
@@ -379,12 +388,14 @@ def decide(settings, n_rows, adapting):
             )
             return adapting._replace(current=best, plan=changed), False
     if ends or _has_converged(adapting):
-        least = min(_FIRST_ROUND, settings.max_updates)
-        n_last = max(least, int(_COOL_DOWN * best.n_updates))
-        plan = plan._replace(cools=True, n_updates=n_last)
+        plan = plan._replace(cools=True, n_updates=_last_round(settings, best))
         return adapting._replace(current=best, plan=plan), False
     plan = plan._replace(n_updates=_next_round(settings, current))
     return adapting._replace(plan=plan), False
+
+
+def _validation(point):
+    return point.validation
 
 
 def _noise(one, other):
@@ -395,6 +406,11 @@ def _noise(one, other):
 def _next_round(settings, point):
     n_updates = max(_FIRST_ROUND, min(_LONGEST_ROUND, int(_GROWTH * point.n_updates)))
     return max(1, min(n_updates, settings.max_updates - point.n_updates))
+
+
+def _last_round(settings, point):
+    least = min(_FIRST_ROUND, settings.max_updates)
+    return max(least, int(_COOL_DOWN * point.n_updates))
 
 
 def _change(settings, n_rows, plan, current, best):
@@ -436,7 +452,7 @@ def gain_since(adapting, fraction):
 
 def has_ended(settings, adapting):
     """Whether the model overfits, or nothing is left but to cool down."""
-    current, best, plan, _ = adapting
+    current, best, plan = adapting[:3]
     overfits = plan.n_failed and current.log_likelihood > best.log_likelihood
     has_decay = plan.weight_decay > settings.update.weight_decay
     return bool(overfits or has_decay or plan.cools)
@@ -461,27 +477,55 @@ def repeat(settings, job, state, best):
         for segment in best.path[:, :6]:
             state, *_ = run_segment(settings, job, state, segment, n_before)
             n_before += int(segment[0])
-    measured = _measure(settings, job, best._replace(state=state), _REPEATED)
+    (measured,) = _measure(settings, job, [best._replace(state=state)], _REPEATED)
     noise = 3.0 * np.hypot(best.error, measured.error)
     return state if measured.validation > best.validation - noise else None
 
 
+def _reconsider(settings, job, adapting, number):
+    """The best of the points that only chance may tell apart, by precise estimates."""
+    best, plan = adapting.best, adapting.plan
+    points = [best]
+    points += [
+        p for p in adapting.others if p.validation > best.validation - _noise(p, best)
+    ]
+    if len(points) > 1 and best.error > 0.0:
+        measured = _measure(settings, job, points, number)
+        k = int(np.argmax([one.validation for one in measured]))
+        best = _measured_point(points[k], measured[k])
+    plan = plan._replace(n_updates=_last_round(settings, best))
+    return adapting._replace(current=best, best=best, plan=plan, others=())
+
+
 def _choose(settings, job, adapting, number):
-    """The best point, or the last if it is better by a precise estimate; with that."""
-    best, last = adapting.best, adapting.current
-    found = _measure(settings, job, best, number)
-    if adapting.plan.cools:
-        other = _measure(settings, job, last, number)
-        if other.validation > found.validation:
-            best, found = last, other
-    return best._replace(validation=found.validation, error=found.error), found
+    """The last point, or the best if that is better, with a precise estimate.
+
+    The last one has cooled down, and a difference within one standard error is chance.
+    """
+    if not adapting.plan.cools:
+        (found,) = _measure(settings, job, [adapting.best], number)
+        return _measured_point(adapting.best, found), found
+    points = [adapting.best, adapting.current]
+    best, last = _measure(settings, job, points, number)
+    if last.validation >= best.validation - 0.5 * _noise(best, last):
+        return _measured_point(adapting.current, last), last
+    return _measured_point(adapting.best, best), best
 
 
-def _measure(settings, job, point, number):
-    """A precise estimate: as long as is in proportion to the training."""
-    n_betas = int(np.clip(point.n_updates * _MEASURED, *_N_BETAS))
-    rbm = contrastive.model(settings.update, point.state)
+def _measured_point(point, measured):
+    return point._replace(validation=measured.validation, error=measured.error)
+
+
+def _measure(settings, job, points, number):
+    """Precise estimates: as long as is in proportion to the longest training."""
+    n_updates = max(point.n_updates for point in points)
+    n_betas = int(np.clip(n_updates * _MEASURED, *_N_BETAS))
+    base = base_of(job.train)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        return tracking.measure(
-            rbm, base_of(job.train), job, number, n_betas, settings.n_jobs
-        )
+        return [
+            tracking.measure(
+                contrastive.model(settings.update, point.state), base, job, number,
+                n_betas, settings.n_jobs,
+            )
+            for point in points
+        ]  # fmt: skip
