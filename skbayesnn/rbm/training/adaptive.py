@@ -14,6 +14,10 @@ decide what follows:
 - four times the updates gained next to nothing, or several changes did not help: the
   training ends at the best model, from which the step size falls to zero.
 
+Short estimates scatter, and the best of many errs upwards. One that is a little better
+than the best is repeated with more chains. Which point was the best, and whether the
+last one is better, are decided by precise estimates.
+
 Chains of contrastive divergence that starts at the data, and those of fractional
 models, get more Gibbs steps in place of temperatures.
 
@@ -366,7 +370,8 @@ def decide(settings, n_rows, adapting):
     if plan.cools:
         return adapting, True
     gained = current.validation > best.validation
-    best, *others = sorted([best, *adapting.others, current], key=_validation)[::-1]
+    points = [best, *adapting.others, current]
+    best, *others = sorted(points, key=_validation, reverse=True)
     adapting = adapting._replace(best=best, others=tuple(others[:_MAX_OTHERS]))
     # a loss within the error of the estimates is none
     lost = current.validation < best.validation - _noise(current, best)

@@ -12,7 +12,7 @@ from rbm_models import random_model, random_states, start_state
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn._persistence import Checkpoint
 from skbayesnn.rbm.learning import contrastive
-from skbayesnn.rbm.training import adaptive
+from skbayesnn.rbm.training import adaptive, tracking
 from skbayesnn.rbm.training import automatic as checked
 from skbayesnn.rbm.training.job import Job
 from skbayesnn.rbm.training.rows import Rows
@@ -150,6 +150,75 @@ def test_the_last_round_cools():
     assert not done and found.plan.cools and found.plan.n_updates < 2500
     _, done = decide(point(-28.0), better, cools=True)
     assert done
+
+
+def test_the_next_best_points_are_kept():
+    points = [point(value) for value in (-32.0, -30.5, -29.0, -31.0, -30.0)]
+    state = adapting(points[0], BEST._replace(validation=-40.0))
+    for current in points:
+        state, _ = adaptive.decide(settings_of(), 1000, state._replace(current=current))
+    assert state.best is points[2]
+    assert [one.validation for one in state.others] == [-30.0, -30.5]
+
+
+def measure(monkeypatch, *values, error=0.1):
+    """Precise estimates in the order that they are asked for; those so far, by rows."""
+    calls = []
+
+    def measured(rbm, base, job, number, n_betas, n_jobs):
+        calls.append(n_betas)
+        value = values[len(calls) - 1]
+        return tracking.Measured(value, value, value, error, 0.0)
+
+    monkeypatch.setattr(tracking, "measure", measured)
+    return calls
+
+
+def test_points_that_chance_may_tell_apart_are_estimated_precisely(monkeypatch):
+    """All by as many temperatures, and the last round is in proportion to the best."""
+    job = job_of(random_states(22, 3))
+    best, near, far = (
+        point(value, error=0.2, n_updates=n)
+        for value, n in [(-30.0, 4000), (-30.4, 9000), (-31.0, 1000)]
+    )
+    state = adapting(best, best, cools=True)._replace(others=(near, far))
+    calls = measure(monkeypatch, -30.3, -30.2)
+    found = adaptive._reconsider(settings_of(), job, state, 1)
+    assert calls == [900, 900]
+    assert found.best.n_updates == found.current.n_updates == 9000
+    assert (found.best.validation, found.best.error) == (-30.2, 0.1)
+    assert found.plan.n_updates == 2700 and not found.others
+
+
+def test_one_point_needs_no_other_estimate(monkeypatch):
+    calls = measure(monkeypatch)
+    state = adapting(BEST, BEST, cools=True)._replace(others=(WORSE,))
+    found = adaptive._reconsider(settings_of(), job_of(random_states(22, 3)), state, 1)
+    assert found.best is BEST and not calls
+
+
+@pytest.mark.parametrize("loss, is_last", [(-0.1, True), (0.1, True), (0.2, False)])
+def test_the_model_that_has_cooled_wins_unless_it_is_behind(loss, is_last, monkeypatch):
+    """By more than a standard error, here 0.14 nats."""
+    measure(monkeypatch, -30.0, -30.0 - loss)
+    last = point(-30.5, n_updates=2600)
+    state = adapting(last, BEST, cools=True)
+    chosen, measured = adaptive._choose(
+        settings_of(), job_of(random_states(22, 3)), state, 1
+    )
+    assert chosen.n_updates == (2600 if is_last else 2000)
+    assert chosen.validation == measured.validation == -30.0 - loss * is_last
+
+
+def test_what_chance_may_have_raised_is_doubted():
+    """A gain of up to four standard errors, of both models."""
+    estimates = [
+        tracking.Tracked(-25.0, value, 0.1, tracking.FIRST_BETAS)
+        for value in (-30.1, -29.9, -29.5, -29.3)
+    ]
+    best = BEST._replace(error=0.1)
+    doubted = [adaptive._is_doubtful(best, one) for one in estimates]
+    assert doubted == [False, True, True, False]
 
 
 @pytest.mark.parametrize("gain, ends", [(0.0, True), (0.01, True), (1.0, False)])

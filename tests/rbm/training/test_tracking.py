@@ -61,6 +61,28 @@ def test_small_models_are_enumerated(sizes, fractional):
     np.testing.assert_allclose(found[:2], expected(rbm), rtol=1e-6)
 
 
+def test_a_doubtful_estimate_gets_three_times_the_chains():
+    rbm, _ = random_model(18, 17, 1, 0.5)
+    asked = []
+
+    def doubted(tracked):
+        asked.append(tracked)
+        return True
+
+    plain = [track(rbm, seed) for seed in range(8)]
+    more = [track(rbm, seed, doubted=doubted) for seed in range(8)]
+    np.testing.assert_array_equal([t[:3] for t in asked], [t[:3] for t in plain])
+    ratios = [a.error / b.error for a, b in zip(plain, more, strict=True)]
+    assert np.mean(ratios) == pytest.approx(np.sqrt(3.0), rel=0.2)
+    _, validation = expected(rbm)
+    scores = [(one.validation - validation) / one.error for one in more]
+    assert np.abs(scores).max() < 5.0
+    for one, other in zip(plain, more, strict=True):
+        np.testing.assert_array_equal(one.betas, other.betas)
+    unasked = track(rbm, doubted=lambda tracked: False)
+    np.testing.assert_array_equal(unasked[:3], plain[0][:3])
+
+
 @pytest.mark.parametrize("scale", [0.1, 0.5])
 def test_larger_models_are_estimated(scale):
     """Within their standard errors, over seeds; both have the same error."""
