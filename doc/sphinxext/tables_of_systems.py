@@ -36,6 +36,7 @@ MEASURED = [
         50,
         1,
     ),
+    ("EMPS", "EMPS (mm), 24,841 rows", "test", 20, 1),
 ]
 
 
@@ -52,8 +53,9 @@ def measured_systems():
             found = results[record].get(part)
             line += chosen_cells(found, test, start, scale) if found else ["–"] * 3
         for peer in peers:
-            found = as_list(results[record]["peers"][peer])
-            line.append(spread(values(found, error), scale=scale))
+            found = results[record].get("peers", {}).get(peer)
+            found = found and spread(values(as_list(found), error), scale=scale)
+            line.append(found or "–")
         rows.append(line)
     return heading, rows
 
@@ -102,7 +104,7 @@ def measured_one_step():
     for record, title, test, start, scale in MEASURED:
         error, found = f"{test}, one step", results[record]
         # the same rows, however many outputs a free run was given
-        if start == 5:
+        if start == 5 or "one step" not in found:
             continue
         columns = [found["one step"], found["chosen"]]
         columns += [as_list(found["peers"][peer]) for peer in peers]
