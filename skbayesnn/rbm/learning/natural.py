@@ -53,11 +53,11 @@ def divide(means, n_rows, damping, vectors):
     inverse = _by_units if rows.shape[1] <= len(rows) else _by_rows
     rows, others = inverse(diagonal, rows, np.concatenate([centres, vectors]))
     scale = np.float32((1.0 + damping) * _LARGEST_VARIANCE)
-    for part, centre, sign in zip(parts, others, (1, -1), strict=False):
+    for part, centre, sign in zip(parts, others[:2], (1, -1), strict=True):
         n = len(rows[part])
         rows[part] *= np.float32(np.sqrt(2.0 * n))
         rows[part] += centre
-        rows[part] *= scale * np.float32(sign / max(n, 1))
+        rows[part] *= scale * np.float32(sign / n)
     return Divided(rows, scale * others[2:])
 
 

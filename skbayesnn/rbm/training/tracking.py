@@ -69,19 +69,19 @@ def track(
     -------
     tracked : Tracked
     """
-    train = log_probabilities(rbm, monitored)
-    values = [train]
+    train, held_out = log_probabilities(rbm, monitored), None
     bounds = [log_partition_bound(train, monitored.are_states)]
     if job.validation is not None:
-        values.append(log_probabilities(rbm, job.validation))
-        bounds.append(log_partition_bound(values[-1], job.validation.are_states))
+        held_out = log_probabilities(rbm, job.validation)
+        bounds.append(log_partition_bound(held_out, job.validation.are_states))
 
-    def tracked(log_partition, error, betas):
-        likelihoods = [float(some.mean() - log_partition) for some in values]
-        return Tracked(likelihoods[0], ([*likelihoods, np.nan])[1], error, betas)
+    def tracked(log_partition, error):
+        validation = np.nan if held_out is None else held_out.mean() - log_partition
+        likelihood = train.mean() - log_partition
+        return Tracked(float(likelihood), float(validation), float(error), betas)
 
     if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
-        return tracked(exact.log_partition(rbm), 0.0, betas)
+        return tracked(exact.log_partition(rbm), 0.0)
     path = annealing.make_path(rbm, base, betas)
     offset = annealing.base_log_partition(rbm, base)
 
@@ -89,7 +89,7 @@ def track(
         result = summarise(log_weights, offset, 1.0)
         # the interval is three standard errors to both sides
         error = (result.interval[1] - result.log_partition) / 3.0
-        return result, tracked(max(result.log_partition, *bounds), error, betas)
+        return result, tracked(max(result.log_partition, *bounds), error)
 
     seed = int(derived_seed(job.seed, Stream.TRACKING, number))
     run = annealing.run_forward(path, _N_CHAINS, seed, n_jobs)
