@@ -503,18 +503,13 @@ def _reconsider(settings, job, adapting, number):
 
 
 def _choose(settings, job, adapting, number):
-    """The last point, or the best if that is better, with a precise estimate.
-
-    The last one has cooled down, and a difference within one standard error is chance.
-    """
-    if not adapting.plan.cools:
-        (found,) = _measure(settings, job, [adapting.best], number)
-        return _measured_point(adapting.best, found), found
-    points = [adapting.best, adapting.current]
-    best, last = _measure(settings, job, points, number)
-    if last.validation >= best.validation - 0.5 * _noise(best, last):
-        return _measured_point(adapting.current, last), last
-    return _measured_point(adapting.best, best), best
+    """The best point, or the last if it is better by a precise estimate; with that."""
+    points = [adapting.best]
+    if adapting.plan.cools:
+        points.append(adapting.current)
+    measured = _measure(settings, job, points, number)
+    k = int(np.argmax([one.validation for one in measured]))
+    return _measured_point(points[k], measured[k]), measured[k]
 
 
 def _measured_point(point, measured):

@@ -197,17 +197,18 @@ def test_one_point_needs_no_other_estimate(monkeypatch):
     assert found.best is BEST and not calls
 
 
-@pytest.mark.parametrize("loss, is_last", [(-0.1, True), (0.1, True), (0.2, False)])
-def test_the_model_that_has_cooled_wins_unless_it_is_behind(loss, is_last, monkeypatch):
-    """By more than a standard error, here 0.14 nats."""
-    measure(monkeypatch, -30.0, -30.0 - loss)
+@pytest.mark.parametrize("gain, is_last", [(0.01, True), (-0.01, False)])
+def test_the_model_that_has_cooled_counts_if_it_is_better(gain, is_last, monkeypatch):
+    """By precise estimates of both, with as many temperatures."""
+    calls = measure(monkeypatch, -30.0, -30.0 + gain)
     last = point(-30.5, n_updates=2600)
     state = adapting(last, BEST, cools=True)
     chosen, measured = adaptive._choose(
         settings_of(), job_of(random_states(22, 3)), state, 1
     )
+    assert calls == [260, 260]
     assert chosen.n_updates == (2600 if is_last else 2000)
-    assert chosen.validation == measured.validation == -30.0 - loss * is_last
+    assert chosen.validation == measured.validation == -30.0 + gain * is_last
 
 
 def test_what_chance_may_have_raised_is_doubted():
