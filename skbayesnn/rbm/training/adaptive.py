@@ -496,7 +496,7 @@ def _reconsider(settings, job, adapting, number):
     ]
     if len(points) > 1 and best.error > 0.0:
         measured = _measure(settings, job, points, number)
-        k = int(np.argmax([one.validation for one in measured]))
+        k = int(np.argmax([one.lowest for one in measured]))
         best = _measured_point(points[k], measured[k])
     plan = plan._replace(n_updates=_last_round(settings, best))
     return adapting._replace(current=best, best=best, plan=plan, others=())
@@ -508,7 +508,7 @@ def _choose(settings, job, adapting, number):
     if adapting.plan.cools:
         points.append(adapting.current)
     measured = _measure(settings, job, points, number)
-    k = int(np.argmax([one.validation for one in measured]))
+    k = int(np.argmax([one.lowest for one in measured]))
     return _measured_point(points[k], measured[k]), measured[k]
 
 

@@ -171,7 +171,7 @@ def _check(settings, job, outcome):
         warning = _MISSED.format(measured.missed)
     rbm = contrastive.model(settings.update, best.state)
     independent, chance = _independent(job, rbm)
-    validation = min(measured.validation, measured.forward, measured.reverse)
+    validation = measured.lowest
     if validation < independent - 3.0 * measured.error - chance - _ROUNDING:
         state = _without_units(settings, job, len(best.state.rbm.weights))
         # else there was nothing to learn, and noise has made it a little worse

@@ -116,6 +116,11 @@ class Measured(NamedTuple):
     missed: float
     """by how much a direction is below the bound of the log partition function, nats"""
 
+    @property
+    def lowest(self):
+        """The least of the three: what misses a mode looks better than it is."""
+        return min(self.validation, self.forward, self.reverse)
+
 
 def measure(rbm, base, job, number, n_betas, n_jobs=None):
     """Estimate the log-likelihood of the validation rows in both directions.

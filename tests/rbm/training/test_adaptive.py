@@ -162,13 +162,15 @@ def test_the_next_best_points_are_kept():
 
 
 def measure(monkeypatch, *values, error=0.1):
-    """Precise estimates in the order that they are asked for; those so far, by rows."""
+    """Precise estimates as they are asked for; a pair has that back as the second."""
     calls = []
 
     def measured(rbm, base, job, number, n_betas, n_jobs):
         calls.append(n_betas)
         value = values[len(calls) - 1]
-        return tracking.Measured(value, value, value, error, 0.0)
+        back = value if np.isscalar(value) else value[1]
+        value = value if np.isscalar(value) else value[0]
+        return tracking.Measured(value, value, back, error, 0.0)
 
     monkeypatch.setattr(tracking, "measure", measured)
     return calls
@@ -209,6 +211,13 @@ def test_the_model_that_has_cooled_counts_if_it_is_better(gain, is_last, monkeyp
     assert calls == [260, 260]
     assert chosen.n_updates == (2600 if is_last else 2000)
     assert chosen.validation == measured.validation == -30.0 + gain * is_last
+
+
+def test_a_model_that_annealing_back_finds_worse_does_not_count(monkeypatch):
+    measure(monkeypatch, -30.0, (-29.8, -30.4))
+    state = adapting(point(-30.5, n_updates=2600), BEST, cools=True)
+    job = job_of(random_states(22, 3))
+    assert adaptive._choose(settings_of(), job, state, 1)[0].n_updates == 2000
 
 
 def test_what_chance_may_have_raised_is_doubted():
