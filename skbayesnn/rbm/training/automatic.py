@@ -148,10 +148,10 @@ _DIFFERENT = (
     "or more Gibbs steps with n_gibbs_steps."
 )
 _MISSED = (
-    "The chains do not reach all modes of the model: the states in the validation rows "
-    "alone sum up to {:.2f} nats more than the log partition function by annealing. "
-    "Compare log_partition('both', X=X) with validation rows, use fewer units, or more "
-    "Gibbs steps with n_gibbs_steps."
+    "The chains do not reach all modes of the model: the states in the training or the "
+    "validation rows alone sum up to {:.2f} nats more than the log partition function "
+    "by annealing. Compare log_partition('both', X=X) with these rows, use fewer "
+    "units, or more Gibbs steps with n_gibbs_steps."
 )
 _NOTHING = (
     "Training has failed, as it does where the chains do not move between the modes of "

@@ -13,7 +13,7 @@ from ..likelihood import annealing, exact
 from ..likelihood.adaptation import respace
 from ..likelihood.bound import log_partition_bound
 from ..likelihood.estimates import combine, summarise
-from .gap import log_probabilities
+from .gap import log_probabilities, monitored_rows
 
 # Units of the smaller side up to which the states are enumerated.
 _ENUMERATED = 16
@@ -24,6 +24,8 @@ _FEWEST, _MOST = 100, 3200
 # Standard deviation of the log weights above which temperatures are doubled, and below
 # which they are halved.
 _MANY, _FEW = 1.0, 0.3
+# Training rows whose states bound the log partition function of a precise estimate.
+_N_BOUNDING = 5000
 
 FIRST_BETAS = annealing.make_betas(_FEWEST + 1)
 
@@ -104,7 +106,7 @@ def track(
 class Measured(NamedTuple):
     """What two directions of annealing tell of a model.
 
-    No likelihood is above that by the bound of the validation rows.
+    No likelihood is above that by the bound of the rows.
     """
 
     validation: float
@@ -144,10 +146,19 @@ def measure(rbm, base, job, number, n_betas, n_jobs=None):
         result.log_partition, result.forward.log_partition, result.reverse.log_partition
     )  # fmt: skip
     error = (result.interval[1] - result.interval[0]) / 6.0
-    bound = log_partition_bound(values, job.validation.are_states)
+    bound = _bound(rbm, job)
     missed = max(0.0, bound - min(estimates))
     estimates = (float(energy - max(value, bound)) for value in estimates)
     return Measured(*estimates, float(error), float(missed))
+
+
+def _bound(rbm, job):
+    """Of the log partition function, by the validation rows and training rows."""
+    some = monitored_rows(job.train, job.seed, _N_BOUNDING)
+    return max(
+        log_partition_bound(log_probabilities(rbm, rows), rows.are_states)
+        for rows in (job.validation, some)
+    )
 
 
 def _run_both(rbm, base, betas, seed, n_jobs):

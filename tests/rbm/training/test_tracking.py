@@ -162,5 +162,6 @@ def test_no_state_of_the_data_is_likelier_than_all_states():
         job = job_of(40)._replace(train=train, validation=validation)
         found = tracking.track(rbm, base, job, train, 0)
         assert max(found.log_likelihood, found.validation) == pytest.approx(0, abs=0.01)
-    measured = tracking.measure(rbm, base, job, 0, 200)
-    assert measured[:3] == pytest.approx([0.0] * 3, abs=0.01)
+        # the mode may be that of the training rows alone
+        measured = tracking.measure(rbm, base, job, 0, 200)
+        assert measured[:3] == pytest.approx([found.validation] * 3, abs=0.01)
