@@ -80,7 +80,7 @@ def one_blas_thread():
 
 
 def on_one_blas_thread(method):
-    """A public method whose results do not depend on the number of BLAS threads."""
+    """A function or method whose results do not depend on the number of threads."""
 
     @functools.wraps(method)
     def wrapper(*args, **kwargs):

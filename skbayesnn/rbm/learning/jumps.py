@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..._random import Stream, derived_seed, generator
+from ..._sklearn import on_one_blas_thread
 from ..kernels import units as kernels
 from ..states import product
 
@@ -27,6 +28,8 @@ from ..states import product
 _FLIPS = 4
 
 
+# also where a fit leaves BLAS more of them: its rounding depends on them
+@on_one_blas_thread
 def move(rbm, x, h, seed, number):
     """Hidden states (n_chains, n_units) after both kinds of steps.
 

@@ -19,6 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from ..._sklearn import on_one_blas_thread
+
 # Variance of a unit that is on in half of the rows.
 _LARGEST_VARIANCE = 0.25
 
@@ -32,6 +34,8 @@ class Divided(NamedTuple):
     """(n_vectors, n_units) float32"""
 
 
+# also where a fit leaves BLAS more of them: its rounding depends on them
+@on_one_blas_thread
 def divide(means, n_rows, damping, vectors):
     """Both factors of a gradient by the hidden units, divided by C_h.
 
