@@ -42,9 +42,9 @@ def hidden_states_measured():
         runs = [
             run[test] for run in load("hidden_states").get(record, ()) if test in run
         ]
-        if not runs or start == 5:
+        lags = load("measured_systems")[record].get("chosen")
+        if not (runs and lags) or start == 5:
             continue
-        lags = load("measured_systems")[record]["chosen"]
         lags = spread(values(lags, f"{test}, free run from {start}"), scale=scale)
         rows.append([title.removesuffix(", from 50 outputs"), *both_kinds(runs), lags])
     return heading, rows
