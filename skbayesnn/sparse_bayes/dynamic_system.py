@@ -108,8 +108,9 @@ class DynamicSystemRegressor(
         Errors that the choice is about: of a free run, or of one step ahead. Fits of
         lags square the same errors; those of hidden states square the errors of a free
         run in any case, and a Kalman filter predicts one step ahead.
-    n_estimators : int, default=6
-        Networks of all models together.
+    n_estimators : "auto" or int, default="auto"
+        Networks of all models together. "auto" is 6, or more, up to 24, where single
+        networks scatter, as in :class:`SparseBayesNARXRegressorCV`.
     {{noise}}
     {{n_jobs}}
     random_state : int, RandomState instance or None, default=None
@@ -231,7 +232,7 @@ class DynamicSystemRegressor(
         *,
         max_time=None,
         focus="simulation",
-        n_estimators=6,
+        n_estimators="auto",
         noise="gaussian",
         n_jobs=None,
         random_state=None,

@@ -16,8 +16,9 @@ from .._saved_state import public
 from .._sklearn import CallbackSupportMixin, fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import fitted_attributes, set_attributes
-from .calibration import band_factor, by_stretch
+from .calibration import band_factor
 from .dynamic_predictor import DynamicModel, DynamicPredictorMixin
+from .ensemble_size import MOST, enough_members
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .held_out import (
@@ -28,6 +29,7 @@ from .held_out import (
     reference_errors,
     settled,
 )
+from .held_out_runs import by_stretch
 from .learning.dense_rows import choose_fraction
 from .learning.integration import may_integrate
 from .learning.outliers import screen_outputs
@@ -53,6 +55,8 @@ from .search import (
     Search,
     close_to_best,
     geometric_mean,
+    rivals,
+    share_out,
 )
 from .search_runner import Runner, judge
 from .training_record import (
@@ -80,6 +84,8 @@ SLOW_STRETCHES = 2.0
 # A fit that errs so many times more over its record than its like did on stretches that
 # they did not see ended in a worse optimum.
 LOST = 3.0
+# Candidates that tell how many networks an ensemble needs, at least.
+LEAST_COMPARED = 3
 # Fraction of ``max_time`` for the search; the rest is for the ensemble.
 SEARCH_TIME = 0.6
 
@@ -122,10 +128,12 @@ class SparseBayesNARXRegressorCV(
         Stretches, of equal length, into which every session is cut. At most five of
         them are held out, in turn: fits to nearly the whole record tell more than more
         stretches do.
-    n_estimators : int, default=6
-        Networks in the ensemble. A candidate with two or more is fitted from one start
-        more, and starts that ended in a clearly worse optimum are left out. A linear
-        model stands alone.
+    n_estimators : "auto" or int, default="auto"
+        Networks in the ensemble. "auto" is 6, or more, up to 24, as long as the
+        scatter of networks on rows that they did not see would add more than a
+        twentieth to the mean squared error of the ensemble. A candidate with two or
+        more is fitted from one start more, and starts that ended in a clearly worse
+        optimum are left out. A linear model stands alone.
     include_current_input : "auto" or bool, default="auto"
         Whether u(t) is a regressor of y(t). "auto" leaves it out where that improves
         the best linear ARX model by more than 2 %. Choose False for a record from a
@@ -279,7 +287,7 @@ class SparseBayesNARXRegressorCV(
         reg_lambdas="auto",
         *,
         cv=8,
-        n_estimators=6,
+        n_estimators="auto",
         include_current_input="auto",
         output="auto",
         noise="gaussian",
@@ -505,25 +513,22 @@ class Members(NamedTuple):
     weights: np.ndarray
 
 
-def learn_members(kept, table, seeds, runner, n_estimators):
-    """The `Members` of an ensemble.
+def learn_members(shares, table, seeds, runner):
+    """The `Members` of an ensemble, so many of each candidate as `shares` says.
 
     Each candidate is fitted from several starts, of which those that ended in a worse
     optimum are left out, and all that err far more here than where they were scored. A
     linear model has one optimum, and no second start.
     """
-    # the best get the members that do not divide evenly
-    n_members = np.full(len(kept), n_estimators // len(kept))
-    n_members[: n_estimators % len(kept)] += 1
-    n_starts = [
-        1 if candidate.model == "linear" or n == 1 else n + 1
-        for candidate, n in zip(kept, n_members.tolist(), strict=True)
-    ]
+    n_starts = {
+        candidate: 1 if candidate.model == "linear" or n == 1 else n + 1
+        for candidate, n in shares.items()
+    }
     # a start of each before the next ones: the time may be over before the last
     tasks = [
         Task(candidate, seed, None)
         for number, seed in enumerate(seeds)
-        for candidate, n in zip(kept, n_starts, strict=True)
+        for candidate, n in n_starts.items()
         if number < n
     ]
     data, focus = runner.data.value, runner.settings.focus
@@ -533,7 +538,7 @@ def learn_members(kept, table, seeds, runner, n_estimators):
     with at_hand(runner.data, sample, of_states):
         models = runner.run(tasks, samples)
     members, weights, lost = [], [], []
-    for candidate, n in zip(kept, n_members.tolist(), strict=True):
+    for candidate, n in shares.items():
         pairs = zip(tasks, models, strict=False)
         of_this = [model for task, model in pairs if task.candidate == candidate]
         of_this = settled(of_this, data, focus)[:n]
@@ -555,7 +560,7 @@ def learn_members(kept, table, seeds, runner, n_estimators):
         stable = [True] * len(members)
     members = [m for m, good in zip(members, stable, strict=True) if good]
     weights = np.array(weights)[stable]
-    return Members(kept, members, weights / weights.sum())
+    return Members(list(shares), members, weights / weights.sum())
 
 
 def make_searched_model(members, scores, data):
@@ -602,20 +607,31 @@ def search_members(
     columns : tuple of str
         Of ``cv_results_``.
     """
-    given, n_estimators = data.given, estimator.n_estimators
+    given, n_members = data.given, estimator.n_estimators
     named = {"X": given.U, "y": given.Y, "sessions": given.starts}
     seed, clock = draw_seed(estimator.random_state), Clock(estimator.max_time)
     with open_checkpoint(estimator, named, seed) as checkpoint:
         options = clock, checkpoint, estimator.n_jobs, estimator.verbose
         runner = Runner(Shared(data), settings, *options, callbacks, fit_task)
-        seeds = start_seeds(checkpoint.seed, max(estimator.cv, 2 * n_estimators))
+        most = MOST if n_members == "auto" else n_members
+        seeds = start_seeds(checkpoint.seed, max(estimator.cv, 2 * most))
         options = runner, seeds, samples_to_score(data), estimator.cv, SEARCH_TIME
         scores = judge(make_search, *options)
-        kept = close_to_best(scores.table)[:n_estimators]
-        members = learn_members(kept, scores.table, seeds, runner, n_estimators)
+        close = close_to_best(scores.table)
+        if n_members == "auto":
+            n_members = _enough_members(close, scores, data, settings.focus)
+        shares = share_out(close, scores.table, n_members)
+        members = learn_members(shares, scores.table, seeds, runner)
     references = reference_errors(data, settings.focus)
-    results = summarize(scores.table, kept, references, columns)
+    results = summarize(scores.table, list(shares), references, columns)
     return Found(make_searched_model(members, scores, data), members, results)
+
+
+def _enough_members(close, scores, data, focus):
+    """Number of members that "auto" stands for."""
+    # a candidate alone would not show how far others scatter
+    compared = rivals(scores.table)[: max(len(close), LEAST_COMPARED)]
+    return enough_members(by_stretch(scores.networks, compared), data, focus)
 
 
 def search_attributes(found, others):

@@ -128,11 +128,11 @@ SEARCH_CONSTRAINTS = {
     "checkpoint": [str, os.PathLike, None],
     "max_time": [Interval(Real, 0, None, closed="neither"), None],
     "cv": [Interval(Integral, 2, None, closed="left")],
+    "n_estimators": [StrOptions({"auto"}), *LAGGED_CONSTRAINTS["n_estimators"]],
     **{
         name: LAGGED_CONSTRAINTS[name]
         for name in (
             *SHARED_BY_FITS,
-            "n_estimators",
             "n_jobs",
             "random_state",
             "verbose",

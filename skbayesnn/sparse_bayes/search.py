@@ -47,6 +47,7 @@ WORTH_MORE_STATES = 1.1
 FIRST_FOLDS = 3
 LAST_FOLDS = 5
 N_FINALISTS = 6
+N_OF_EACH_KIND = 2
 HOPEFUL = 1.75
 # Members of the ensemble are those whose error is at most so many times the least one;
 # or farther, if the errors of the stretches scatter so much that it is within a
@@ -505,18 +506,21 @@ class Search:
         """Candidates for the remaining folds: those that may still be close.
 
         Half of them are models of levels and half of differences, if both are tried.
-        The best state-space network is one of them if it is, however many others are
-        better.
+        The best of lags and of hidden states are among them, however many of the other
+        kind are better: three stretches do not tell which kind is.
         """
         folds = self.order[:FIRST_FOLDS]
         ranked, error = self.table.ranked(tried, folds), self.table.error
         hopeful = [
             c for c in ranked if error(c, folds) <= HOPEFUL * error(ranked[0], folds)
         ]
-        finalists = [c for c in hopeful if c.n_states][:1]
+        finalists = []
         for output in self.outputs:
             of_output = [c for c in hopeful if c.output == output]
-            finalists += of_output[: N_FINALISTS // len(self.outputs)]
+            of_kinds = [[c for c in of_output if c.model == m] for m in self.models]
+            best = [c for alike in of_kinds for c in alike[:N_OF_EACH_KIND]]
+            rest = [c for c in of_output if c not in best]
+            finalists += [*best, *rest][: N_FINALISTS // len(self.outputs)]
         return finalists
 
     def next_strength(self, best, strengths):
@@ -546,24 +550,33 @@ def leading(ranked, error):
     return of_steps if of_steps and error(of_steps) <= FARTHEST * error(best) else best
 
 
-def close_to_best(table):
-    """Candidates for the ensemble: those close to the best, the best first.
+def rivals(table):
+    """Candidates that could be in one ensemble, the best first.
 
-    Close is a fifth, or what the errors cannot tell apart, up to a factor of 1.4.
     They say the same, levels or differences, because members that do not cannot be
     exported together. Differences are chosen where the best of them errs at most 1.4
     times as much as the best of all: a model of levels has learned those of the record,
     and errs beyond them.
     Only networks, of lags or of states, stand beside a network, because what a linear
-    model lacks on some rows the others cannot mend. A linear model that is best stands
-    alone: a network would add nothing but its variance. Of the linear models it is the
-    one with the shortest lags whose error equals the least one but for a few percent.
+    model lacks on some rows the others cannot mend.
     """
     ranked = table.most_tried()
     linear = ranked[0].model == "linear"
     alike = [c for c in ranked if (c.model == "linear") == linear]
     best = leading(alike, table.error)
-    alike = [c for c in alike if c.output == best.output]
+    return [c for c in alike if c.output == best.output]
+
+
+def close_to_best(table):
+    """Candidates for the ensemble: those close to the best, the best first.
+
+    Close is a fifth, or what the errors cannot tell apart, up to a factor of 1.4.
+    A linear model that is best stands alone: a network would add nothing but its
+    variance. It is the one with the shortest lags whose error equals the least one but
+    for a few percent.
+    """
+    alike = rivals(table)
+    best = alike[0]
     if is_arx(best):
         near = [c for c in alike if table.error(c) <= EQUAL * table.error(best)]
         return [min(near, key=lambda c: (c.lag, c.current_input))]
@@ -574,6 +587,35 @@ def close_to_best(table):
         if table.error(c) <= CLOSE * least
         or (table.error(c) <= FARTHEST * least and not table.clearly_worse(c, best))
     ]
+
+
+def share_out(close, table, n_members):
+    """Numbers of the members of the ensemble, by those candidates that get one.
+
+    Networks of one kind err alike, and that with more candidates would outvote the
+    other. So where both kinds are close to the best, they share by the inverse squares
+    of their least errors, however many candidates each has.
+
+    Parameters
+    ----------
+    close : list of Candidate, the best first
+    """
+    best = {}
+    for candidate in close:
+        best.setdefault(candidate.model, candidate)
+    precision = np.array([table.error(c) ** -2 for c in best.values()])
+    # of at most two kinds; the worse one has no more than half
+    last = int(n_members * precision[-1] / precision.sum() + 0.5)
+    numbers = {}
+    for model, n in zip(best, [n_members - last, last][-len(best) :], strict=True):
+        alike = [c for c in close if c.model == model][:n]
+        numbers |= zip(alike, evenly(n, len(alike)), strict=True)
+    return {c: numbers[c] for c in close if c in numbers}
+
+
+def evenly(n, n_parts):
+    """Whole numbers whose sum is n; the first may be greater by one."""
+    return [n // n_parts + (k < n % n_parts) for k in range(n_parts)]
 
 
 class Clock:

@@ -85,10 +85,11 @@ SEARCH = {
     for name in (
         *["activation", "focus", "groups", "hidden_layer_sizes", "horizon_schedule"],
         *["include_current_input", "initial_conditions", "kappa_variance"],
-        *["kappa_weight", "n_estimators", "n_jobs", "noise"],
+        *["kappa_weight", "n_jobs", "noise"],
         *["n_restarts", "random_state", "skip_connection", "verbose"],
     )
 } | {
+    "n_estimators": ["auto", *LAGGED["n_estimators"]],
     "lags": [
         *[(1,), (1, 2), [2], (3,), (1, 3), [2, 3], (2, 1)],
         *[(0,), (), (-1,), "all", None, (HUGE,), (100,), (1.5,)],

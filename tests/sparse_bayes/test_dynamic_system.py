@@ -22,7 +22,7 @@ from skbayesnn.sparse_bayes import dynamic_system, held_out, narx_cv, search_run
 from skbayesnn.sparse_bayes.dynamic_system import kind_of
 from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
-from skbayesnn.sparse_bayes.search import Candidate, Limits, Search, Table
+from skbayesnn.sparse_bayes.search import Candidate, Limits, Search, Table, evenly
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 CV = 2
@@ -90,13 +90,20 @@ def test_the_kind_that_the_system_asks_for(system, options, kind):
 
 
 def choose(monkeypatch, *candidates):
-    """The candidates of the table that are these, whatever their number of cycles."""
+    """The candidates of the table that are these, whatever their number of cycles.
+
+    The first ones get the members that do not divide evenly.
+    """
 
     def chosen(table):
         by_rest = {c._replace(max_cycles=0): c for c in table.errors}
         return [by_rest[c] for c in candidates]
 
+    def shares(close, table, n_members):
+        return dict(zip(close, evenly(n_members, len(close)), strict=True))
+
     monkeypatch.setattr(narx_cv, "close_to_best", chosen)
+    monkeypatch.setattr(narx_cv, "share_out", shares)
 
 
 @pytest.fixture(scope="module")
