@@ -413,7 +413,8 @@ def train_rounds(estimator, job, make_start, stage="training"):
     task = job.callbacks.begin_fit(None)
     # a fit that is continued has seen the rows that it would be repeated on
     refit = estimator.refit and not make_start(job).n_iter
-    found = automatic.train(settings, job, make_start, task, refit, stage=stage)
+    entrant = automatic.Entrant(make_start, stage)
+    found = automatic.train(settings, job, entrant, task, refit)
     rbm = automatic.model(settings, found)
     job.callbacks.end(task, rbm)
     return found, rbm

@@ -221,8 +221,11 @@ class FrankWolfeRBM(BaseRBM):
     of both is not trained anew: it goes on from where it is, as
     `ContrastiveDivergenceRBM` does with ``max_iter="auto"``: log-likelihoods are
     tracked during training [2]_, and chains that mix too slowly get several
-    temperatures [3]_ [4]_. If rows were held out, the training is then repeated on all
-    rows (``refit`` of ``fine_tune``).
+    temperatures [3]_ [4]_. If annealing in both directions contradicts itself, or the
+    rows, by more than 1 % of what training has gained (at least 1 nat), up to two
+    smaller sizes go on from where they are, too, and the model whose likelihood is
+    highest by the lower direction is returned. If rows were held out, the training is
+    then repeated on all rows (``refit`` of ``fine_tune``).
     ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
     ``max_search_iter`` belong to the searches; other parameters of the growth, and
     ``early_stopping``, are ignored. Units then have no order.
@@ -419,8 +422,8 @@ class FrankWolfeRBM(BaseRBM):
         settings = automatic.settings_of(trainer, job.train)
         task = job.callbacks.begin_fit(None)
         if resumes:
-            start = partial(self._last_start, trainer)
-            found = automatic.train(settings, job, start, task, refit=False)
+            entrant = automatic.Entrant(partial(self._last_start, trainer))
+            found = automatic.train(settings, job, entrant, task, refit=False)
         else:
             search = sizes.Search(growing.step_settings(self), self.n_chains)
             found = sizes.train(settings, search, job, task, trainer.refit)

@@ -14,7 +14,9 @@ from .held_out import output_variance
 from .held_out_runs import held_out_runs
 from .search import LEAST_ERROR, WORST_ERROR
 
-FEWEST, MOST = 6, 24
+# With fewer, where each kind has half of them, the median lies somewhere between those
+# of one kind and those of the other.
+FEWEST, MOST = 12, 24
 # What the networks' own errors may add to the mean squared error of their median.
 ADDED = 0.05
 

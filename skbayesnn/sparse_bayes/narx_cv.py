@@ -129,7 +129,7 @@ class SparseBayesNARXRegressorCV(
         them are held out, in turn: fits to nearly the whole record tell more than more
         stretches do.
     n_estimators : "auto" or int, default="auto"
-        Networks in the ensemble. "auto" is 6, or more, up to 24, as long as the
+        Networks in the ensemble. "auto" is 12, or more, up to 24, as long as the
         scatter of networks on rows that they did not see would add more than a
         twentieth to the mean squared error of the ensemble. A candidate with two or
         more is fitted from one start more, and starts that ended in a clearly worse

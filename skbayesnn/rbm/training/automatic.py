@@ -7,6 +7,7 @@ are at least as likely as before.
 """
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ _LEARNING_RATE, _MAX_CHANGE, _RELATIVE_CHANGE = 0.2, 1.0, 0.015
 _DAMPING = 0.1
 # Difference of both directions of annealing that is worth a warning, nats.
 _MAX_DIFFERENCE = 1.0
+# The same, as a fraction of what training has gained, that is worth another training.
+_DOUBTFUL = 0.01
 # Fraction of the log-likelihood of independent features by which a failed training is
 # behind it.
 _FAILED = 0.01
@@ -36,6 +39,17 @@ _FAILED = 0.01
 _CHANCE = 0.977
 # Of a mean free energy in float32, nats.
 _ROUNDING = 1e-3
+
+
+class Entrant(NamedTuple):
+    """A training that has not ended."""
+
+    make_start: Callable
+    """``make_start(job)`` gives the `Start`"""
+    stage: str = "training"
+    """its name in the checkpoint"""
+    adapting: adaptive.Adapting | None = None
+    """where it has paused; None begins at the start"""
 
 
 class Found(NamedTuple):
@@ -86,7 +100,7 @@ def _max_change(rows):
     return max(_MAX_CHANGE, _RELATIVE_CHANGE * float(values.std()))
 
 
-def train(settings, job, make_start, task, refit, *, stage="training", adapting=None):
+def train(settings, job, entrant, task, refit, *, others=()):
     """Train, check, and repeat on all rows.
 
     Parameters
@@ -94,15 +108,13 @@ def train(settings, job, make_start, task, refit, *, stage="training", adapting=
     settings : adaptive.Settings
     job : Job
         With validation rows, and all rows if those were held out.
-    make_start : callable
-        ``make_start(job)`` gives the `Start`.
+    entrant : Entrant
     task : callback context
     refit : bool
         Whether to repeat the training on all rows.
-    stage : str
-        Name of the training in the checkpoint.
-    adapting : adaptive.Adapting or None
-        Where a training from that start has paused; None begins there.
+    others : iterable of Entrant
+        Trained as well, one by one, as long as the chains of the best model do not move
+        between its modes.
 
     Returns
     -------
@@ -111,9 +123,9 @@ def train(settings, job, make_start, task, refit, *, stage="training", adapting=
     finished = job.checkpoint.load("result")
     if finished is not None:
         return finished.state
-    start = make_start(job)
     began = time.perf_counter()
-    outcome = adaptive.train(settings, job, start, stage, task, adapting=adapting)
+    outcome = _run(settings, job, entrant, task)
+    entrant, outcome = _without_doubt(settings, job, entrant, outcome, others, task)
     training, best = outcome.training, outcome.best
     if training.interrupted:
         return Found(training, None, decisions(best))
@@ -121,7 +133,7 @@ def train(settings, job, make_start, task, refit, *, stage="training", adapting=
         found = _check(settings, job, outcome)
         whole = refit and job.whole is not None and not training.stopped
         if whole and len(best.path) and found.training is training:
-            repeated = _repeat(settings, job, make_start, training, best)
+            repeated = _repeat(settings, job, entrant.make_start, training, best)
             found = found._replace(training=repeated)
     except KeyboardInterrupt:
         if not settings.keep_last:
@@ -134,6 +146,41 @@ def train(settings, job, make_start, task, refit, *, stage="training", adapting=
     progress = Progress(found, training.history, training.n_iter, seconds, done=True)
     job.checkpoint.save("result", progress, finished=True)
     return found
+
+
+def _run(settings, job, entrant, task):
+    """The `adaptive.Outcome` of a training."""
+    start, stage = entrant.make_start(job), entrant.stage
+    return adaptive.train(settings, job, start, stage, task, adapting=entrant.adapting)
+
+
+def _without_doubt(settings, job, entrant, outcome, others, task):
+    """The entrant and its outcome, or those of another that is better for sure.
+
+    What is compared is the lowest that annealing and the rows say of each model: if its
+    chains do not move between its modes, the higher value is wishful.
+    """
+    for other in others:
+        ended = outcome.training.interrupted or outcome.training.stopped
+        if ended or outcome.measured.gap <= _large_gap(outcome):
+            break
+        new = _run(settings, job, other, task)
+        end = new.training
+        if end.interrupted or end.stopped:
+            # what is complete counts
+            training = outcome.training._replace(
+                interrupted=end.interrupted, stopped=end.stopped
+            )
+            return entrant, outcome._replace(training=training)
+        if new.measured.lowest > outcome.measured.lowest:
+            entrant, outcome = other, new
+    return entrant, outcome
+
+
+def _large_gap(outcome):
+    """What annealing may be in doubt of, nats."""
+    whole = outcome.best.validation - outcome.first_score
+    return max(_MAX_DIFFERENCE, _DOUBTFUL * whole)
 
 
 def model(settings, found):

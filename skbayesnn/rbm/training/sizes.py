@@ -7,7 +7,9 @@ as the last ones did. A size leaves the race where a smaller one is as good by b
 where it is behind by both. Of those that are hardly behind the best at the end, the
 smallest has won, or the next one while all still gain much, or the best itself if it
 overfits. Against it, units that were found by Frank-Wolfe searches, each on rows of its
-own, run the same way. The better of both trains on from where it is.
+own, run the same way. The better of both trains on from where it is. If its chains do
+not move between its modes in the end, so that nobody knows its likelihood, the best
+smaller sizes are trained on as well, and what annealing says at least of each decides.
 """
 
 from collections.abc import Callable
@@ -49,6 +51,9 @@ _SETTLED = 0.03
 # Doublings in a row without a gain after which sizes double no more: estimates are
 # noisy.
 _MAX_IN_VAIN = 2
+# Smaller sizes that are trained to their end where the chains of the winner do not move
+# between its modes.
+_MAX_OTHERS = 2
 # Norm of the units' weights at the start: they are directions, not yet units.
 _START_NORM = 0.5
 
@@ -97,6 +102,8 @@ class Race(NamedTuple):
     winner: Runner
     training: Training
     """its best model, with one entry of the history per start that ran"""
+    runners: tuple
+    """all that ran"""
 
 
 def train(settings, search, job, task, refit):
@@ -119,7 +126,7 @@ def train(settings, search, job, task, refit):
     finished = job.checkpoint.load("result")
     if finished is not None:
         return finished.state
-    winner, training = race(settings, search, job, task)
+    winner, training, runners = race(settings, search, job, task)
     seconds = training.history["seconds"].max()
     decided = automatic.decisions(winner.outcome.best)
     found = automatic.Found(training, None, decided)
@@ -129,25 +136,49 @@ def train(settings, search, job, task, refit):
         progress = Progress(found, training.history, training.n_iter, seconds, True)
         job.checkpoint.save("result", progress, finished=True)
         return found
-    # the rounds of the winner follow
-    rounds = winner.outcome.training
-    history = join_histories(training.history, rounds.history)
-    n_iter = training.n_iter + rounds.n_iter
-
-    def make_start(job):
-        state = partial(winner.make_state, job, winner.n_units)
-        return Start(state, history, n_iter, seconds)
-
-    adapting = winner.outcome.adapting
+    entrant = _entrant(winner, training)
+    others = (
+        _entrant(one, training, f"training, {one.n_units} units")
+        for one in _smaller(winner, runners)
+    )
     try:
-        return automatic.train(
-            settings, job, make_start, task, refit, adapting=adapting
-        )
+        return automatic.train(settings, job, entrant, task, refit, others=others)
     except KeyboardInterrupt:
         if not settings.keep_last:
             raise
+        start = entrant.make_start(job)
+        history, n_iter = start.history, start.n_iter
         training = training._replace(history=history, n_iter=n_iter, interrupted=True)
         return found._replace(training=training)
+
+
+def _entrant(runner, race, stage="training"):
+    """How the training of a runner goes on behind the race."""
+    # its rounds follow those of the race
+    rounds = runner.outcome.training
+    history = join_histories(race.history, rounds.history)
+    n_iter, seconds = race.n_iter + rounds.n_iter, race.history["seconds"].max()
+
+    def make_start(job):
+        state = partial(runner.make_state, job, runner.n_units)
+        return Start(state, history, n_iter, seconds)
+
+    return automatic.Entrant(make_start, stage, runner.outcome.adapting)
+
+
+def _smaller(winner, runners):
+    """Each the best of those with fewer units than the one before.
+
+    The chains of a smaller model move more easily.
+    """
+    n_units = winner.n_units
+    for _ in range(_MAX_OTHERS):
+        smaller = [one for one in runners if one.n_units < n_units]
+        if not smaller:
+            return
+        best = _best(smaller)
+        n_units = best.n_units
+        yield best
 
 
 class _Ended(Exception):
@@ -183,7 +214,7 @@ def race(settings, search, job, task):
         interrupted=interrupted,
         stopped=stopped,
     )
-    return Race(winner, training)
+    return Race(winner, training, tuple(runners.values()))
 
 
 def _race_sizes(settings, job, run):

@@ -123,6 +123,11 @@ class Measured(NamedTuple):
         """The least of the three: what misses a mode looks better than it is."""
         return min(self.validation, self.forward, self.reverse)
 
+    @property
+    def gap(self):
+        """By how much annealing contradicts itself, or the rows, nats."""
+        return max(abs(self.forward - self.reverse), self.missed)
+
 
 def measure(rbm, base, job, number, n_betas, n_jobs=None):
     """Estimate the log-likelihood of the validation rows in both directions.

@@ -1,5 +1,6 @@
 """The number of units, by data whose distribution is known."""
 
+import warnings
 from types import SimpleNamespace
 
 import naive
@@ -17,8 +18,9 @@ from rbm_estimators import (
 from sklearn.base import clone
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
+from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive, growth
-from skbayesnn.rbm.training import adaptive, sizes
+from skbayesnn.rbm.training import adaptive, sizes, tracking
 
 N_FEATURES, NOISE = 20, 0.05
 # Modes of a mixture: k + 1 of them are what k units can hold.
@@ -244,6 +246,56 @@ def test_runners_go_on_from_stage_to_stage(spied):
     for call in race:
         assert call.outcome.measured is None
         assert (call.outcome.training.history["learning_rate"] > 0.05).all()
+
+
+@pytest.mark.parametrize(
+    ("gaps", "lowest", "expected"),
+    [
+        # the chains of the winner move; those of the first smaller size; those of none
+        ([0.1], [-9.0], 0),
+        ([5.0, 0.1], [-9.0, -8.0], 1),
+        ([5.0, 5.0, 0.1], [-9.0, -8.0, -7.0], 2),
+        ([5.0, 5.0, 5.0], [-9.0, -7.0, -8.0], 1),
+        ([5.0, 5.0, 5.0], [-7.0, -8.0, -9.0], 0),
+    ],
+    ids=range(5),
+)
+def test_smaller_sizes_follow_where_chains_do_not_move(
+    gaps, lowest, expected, from_one, monkeypatch
+):
+    never_end(monkeypatch)
+    monkeypatch.setattr(sizes, "MAX_UNITS", 4)
+    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
+    train, ended = adaptive.train, []
+
+    def with_gaps(settings, job, start, stage, task, **more):
+        outcome = train(settings, job, start, stage, task, **more)
+        if outcome.measured is None:
+            return outcome
+        gap, least = gaps[len(ended)], lowest[len(ended)]
+        measured = tracking.Measured(least + gap, least + gap, least, 0.1, 0.0)
+        rbm = contrastive.model(settings.update, outcome.best.state)
+        ended.append((stage, more["adapting"], outcome, rbm))
+        return outcome._replace(measured=measured)
+
+    monkeypatch.setattr(adaptive, "train", with_gaps)
+    data = mixture_data(200), mixture_data(50, seed=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MixingWarning)
+        model = choosing(max_updates=400).fit(data[0], X_val=data[1])
+    # what is returned in the end is in doubt or not
+    assert bool(caught) == (gaps[expected] > 1.0)
+    n_units = [len(rbm.weights) for *_, rbm in ended]
+    assert len(ended) == len(gaps) and n_units == sorted(set(n_units))[::-1]
+    of_others = [f"training, {n} units" for n in n_units[1:]]
+    assert [stage for stage, *_ in ended] == ["training", *of_others]
+    # each goes on from where the race has left it
+    assert all(adapting.current.n_updates > 0 for _, adapting, *_ in ended)
+    *_, outcome, rbm = ended[expected]
+    assert model.n_components_ == len(rbm.weights)
+    assert_array_equal(model.components_, rbm.weights)
+    rounds = outcome.training.history["n_updates"]
+    assert_array_equal(model.history_["n_updates"], rounds)
 
 
 @pytest.mark.parametrize("n_steps", [650, 1050])
