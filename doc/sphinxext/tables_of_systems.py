@@ -96,6 +96,23 @@ def measured_kinds():
     return heading, rows
 
 
+def measured_ensembles():
+    """Errors of ensembles of several sizes, drawn from 24 networks."""
+    records = {name: title for name, title, *_ in reversed(MEASURED)}
+    heading, rows = None, []
+    for record, found in load("measured_systems").items():
+        sizes = found.get("ensemble sizes")
+        if sizes is None:
+            continue
+        heading = heading or ["record", *sizes]
+        cells = [
+            f"{number(median)} ({number(low)} to {number(high)})"
+            for low, median, high in sizes.values()
+        ]
+        rows.append([records[record], *cells])
+    return heading, rows
+
+
 def measured_one_step():
     results = load("measured_systems")
     peers = ["ARX", "MLP", "fastcan", "SysIdentPy"]

@@ -16,8 +16,9 @@ Nothing is chosen on a test record.
 
 The five records of ``systems`` are files in that folder of the data sets (environment
 variable SKBAYESNN_DATA); the others are those of the fetch functions. ``--parts`` runs
-some of automatic (all kinds), chosen (lags), one step and peers, ``--records`` some of
-the records. Their values replace those in an output file that exists.
+some of automatic (all kinds), chosen (lags), one step, ensemble sizes and peers,
+``--records`` some of the records. Their values replace those in an output file that
+exists.
 """
 
 import argparse
@@ -45,6 +46,8 @@ LAGS = (1, 2, 3, 5, 8, 12, 20, 30)
 # Lags and terms of the quadratic models of fastcan and SysIdentPy.
 QUADRATIC_LAGS = (1, 2, 3, 5, 8, 12)
 N_TERMS = 20
+# Networks of the ensembles that are compared.
+SIZES = (1, 3, 6, 12, 24)
 
 
 class Task(NamedTuple):
@@ -158,6 +161,28 @@ def coverage(mean, std, y, start):
         inside = interval_coverage(y, mean - half, mean + half, n_initialization=start)
         fractions[str(level)] = float(inside)
     return fractions
+
+
+def run_sizes(task, arguments):
+    """Errors of ensembles of so many networks, drawn from 24: 10, 50 and 90 percent."""
+    model = DynamicSystemRegressor(
+        n_estimators=SIZES[-1], random_state=0, n_jobs=arguments.n_jobs
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(*task.train)
+    # of the first test record alone
+    (u, y), start = next(iter(task.tests.values())), task.starts[0]
+    paths = [member.predict(u, y_init=y[:start]) for member in model.estimators_]
+    rng, found = np.random.default_rng(0), {}
+    for size in SIZES:
+        size = min(size, len(paths))
+        drawn = [rng.permutation(len(paths))[:size] for _ in range(200)]
+        medians = (np.median([paths[k] for k in some], axis=0) for some in drawn)
+        errors = [rmse(task, y, path, start) for path in medians]
+        found[str(size)] = np.percentile(errors, [10, 50, 90]).tolist()
+    print("   ", found, flush=True)
+    return found
 
 
 def run_chosen(task, arguments, focus="simulation"):
@@ -412,6 +437,7 @@ def main():
         "automatic": run_automatic,
         "chosen": run_chosen,
         "one step": run_one_step,
+        "ensemble sizes": run_sizes,
         "peers": run_peers,
     }
     parser.add_argument("--parts", nargs="+", default=list(parts), choices=list(parts))

@@ -254,11 +254,9 @@ def test_runners_go_on_from_stage_to_stage(spied):
         # the chains of the winner move; those of the first smaller size; those of none
         ([0.1], [-9.0], 0),
         ([5.0, 0.1], [-9.0, -8.0], 1),
-        ([5.0, 5.0, 0.1], [-9.0, -8.0, -7.0], 2),
-        ([5.0, 5.0, 5.0], [-9.0, -7.0, -8.0], 1),
-        ([5.0, 5.0, 5.0], [-7.0, -8.0, -9.0], 0),
+        ([5.0, 5.0, 5.0], [-8.0, -7.0, -9.0], 1),
     ],
-    ids=range(5),
+    ids=range(3),
 )
 def test_smaller_sizes_follow_where_chains_do_not_move(
     gaps, lowest, expected, from_one, monkeypatch
@@ -282,7 +280,7 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     data = mixture_data(200), mixture_data(50, seed=1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MixingWarning)
-        model = choosing(max_updates=400).fit(data[0], X_val=data[1])
+        model = choosing(max_updates=300).fit(data[0], X_val=data[1])
     # what is returned in the end is in doubt or not
     assert bool(caught) == (gaps[expected] > 1.0)
     n_units = [len(rbm.weights) for *_, rbm in ended]
