@@ -115,7 +115,9 @@ def wrong_rows(y, kind, seed):
 
 
 @pytest.mark.parametrize("kind", ["stuck", "outlying"])
-@pytest.mark.parametrize("focus", ["prediction", "simulation"])
+@pytest.mark.parametrize(
+    "focus", ["prediction", pytest.param("simulation", marks=pytest.mark.slow)]
+)
 def test_wrong_rows_cost_little(kind, focus):
     """The error against the truth without noise, as a geometric mean over records."""
     ratios = {"gaussian": [], "student_t": []}

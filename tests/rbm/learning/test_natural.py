@@ -106,6 +106,7 @@ def test_weights_that_are_not_finite_are_found_as_without(value):
         contrastive.check(contrastive.step(settings, state, V, 0.1, 3)[0])
 
 
+@pytest.mark.slow
 def test_units_learn_more_than_the_distance_of_two_modes():
     """Each mode has four parts: the plain gradient hardly finds them, this one does."""
     rng = np.random.default_rng(4)

@@ -115,7 +115,9 @@ def wide_samples(n, seed):
     )
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 5))]
+)
 def test_a_search_ends_where_other_samples_gain_most(seed):
     """In many dimensions, its last iterates have learned its samples by heart."""
     searched, checked = wide_samples(40, seed), wide_samples(4000, seed)

@@ -45,7 +45,7 @@ def random_small_model(number):
     return random_model(n_units, n_features, number, scale, number % 4 == 0)
 
 
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("reverse", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_intervals_of_ais_hold_the_exact_value(reverse):
     """In at least 95 % of 200 random models, weights of 0.1 to 3."""
     n_models, held, errors = 200, 0, []
@@ -66,7 +66,9 @@ def test_intervals_of_ais_hold_the_exact_value(reverse):
     assert np.std(errors) > 0.7
 
 
-@pytest.mark.parametrize("fractional", [False, True])
+@pytest.mark.parametrize(
+    "fractional", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_forward_and_reverse_means_hold_the_exact_value_between_them(fractional):
     """log of a mean is concave: both err, to opposite sides; 4 tests of 1e-5."""
     rbm, model = random_model(6, 8, 3, scale=2.5, fractional=fractional)

@@ -284,6 +284,7 @@ def test_a_plateau_at_the_start_is_no_end():
     assert decide(endless, endless)[0].plan.cools
 
 
+@pytest.mark.slow
 def test_likelihoods_that_are_exact_end_no_training_on_a_plateau():
     """Two causes that the model can hold; at first, random losses."""
     X = toy_data(600)
