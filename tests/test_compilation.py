@@ -406,6 +406,7 @@ def test_the_second_process_compiles_nothing(tmp_path):
     assert sum(misses for _, _, misses in second.values()) == 0
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_second_process_compiles_nothing_for_rbms(tmp_path):
     # enough steps for an average of the parameters

@@ -398,6 +398,7 @@ def test_divergence_of_the_visible_biases_is_told():
         model.fit(digits())
 
 
+@pytest.mark.slow
 def test_features_for_a_classifier():
     digits = load_digits()
     X, y = digits.data > 7, digits.target

@@ -223,6 +223,7 @@ def test_what_was_chosen_is_used_in_every_way(fitted):
     assert_allclose(space.simulate(u[3:60], state)[:, 0], path[3:60], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_hidden_states_of_differences():
     model = DynamicSystemRegressor(
         "states",

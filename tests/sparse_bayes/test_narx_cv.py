@@ -133,7 +133,7 @@ def plain(model, candidate, seed):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("n_sessions", [1, 2])
+@pytest.mark.parametrize("n_sessions", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_errors_of_the_folds(options, n_sessions):
     """Recomputed by fits that never get to see the outputs of a stretch."""
     u, y = record(120)

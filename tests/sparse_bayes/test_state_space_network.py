@@ -243,6 +243,7 @@ def test_states_that_the_outputs_do_not_need_are_pruned():
     np.testing.assert_allclose(modulus[:-2], 0.0, atol=0.05)
 
 
+@pytest.mark.slow
 def test_the_networks_of_an_ensemble_have_no_more_states_than_needed():
     """Four states are offered to a system of two."""
     U, y, number, _ = cases.records((200, 200), noise=0.05)

@@ -326,6 +326,7 @@ def test_sessions_start_anew_and_share_the_weights(models):
     assert draws[-1].std() > 1e-6
 
 
+@pytest.mark.slow
 def test_several_outputs():
     u, y = record()
     Y = np.column_stack([y, np.roll(y, 1)])
