@@ -164,17 +164,24 @@ def _without_doubt(settings, job, entrant, outcome, others, task):
         ended = outcome.training.interrupted or outcome.training.stopped
         if ended or outcome.measured.gap <= _large_gap(outcome):
             break
-        new = _run(settings, job, other, task)
+        try:
+            new = _run(settings, job, other, task)
+        except KeyboardInterrupt:
+            if not settings.keep_last:
+                raise
+            return entrant, _ended(outcome, interrupted=True)
         end = new.training
         if end.interrupted or end.stopped:
-            # what is complete counts
-            training = outcome.training._replace(
-                interrupted=end.interrupted, stopped=end.stopped
-            )
-            return entrant, outcome._replace(training=training)
+            ends = {"interrupted": end.interrupted, "stopped": end.stopped}
+            return entrant, _ended(outcome, **ends)
         if new.measured.lowest > outcome.measured.lowest:
             entrant, outcome = other, new
     return entrant, outcome
+
+
+def _ended(outcome, **ends):
+    """What is complete, where another training has been ended."""
+    return outcome._replace(training=outcome.training._replace(**ends))
 
 
 def _large_gap(outcome):

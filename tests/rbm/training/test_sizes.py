@@ -296,6 +296,41 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     assert_array_equal(model.history_["n_updates"], rounds)
 
 
+@pytest.mark.parametrize("end", ["at once", "after a round", "by a callback"])
+def test_what_is_complete_outlives_the_end_of_another_training(
+    end, from_one, monkeypatch
+):
+    never_end(monkeypatch)
+    monkeypatch.setattr(sizes, "MAX_UNITS", 2)
+    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
+    train, complete = adaptive.train, []
+
+    def ended(settings, job, start, stage, task, **more):
+        if complete and end == "at once":
+            raise KeyboardInterrupt
+        outcome = train(settings, job, start, stage, task, **more)
+        if outcome.measured is None:
+            return outcome
+        if not complete:
+            complete.append(contrastive.model(settings.update, outcome.best.state))
+            measured = tracking.Measured(-2.0, -2.0, -7.0, 0.1, 0.0)
+            return outcome._replace(measured=measured)
+        how = {"stopped" if "callback" in end else "interrupted": True}
+        return outcome._replace(training=outcome.training._replace(**how))
+
+    monkeypatch.setattr(adaptive, "train", ended)
+    data = mixture_data(200), mixture_data(50, seed=1)
+    model = choosing(max_updates=300, warm_start=True)
+    if end == "by a callback":
+        with pytest.warns(MixingWarning, match="do not move between the modes"):
+            model.fit(data[0], X_val=data[1])
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(data[0], X_val=data[1])
+    (rbm,) = complete
+    assert_array_equal(model.components_, rbm.weights)
+
+
 @pytest.mark.parametrize("n_steps", [650, 1050])
 def test_a_race_is_resumed_at_any_stage(n_steps, from_one, monkeypatch, tmp_path):
     """Within the second, and in the last training."""
