@@ -98,16 +98,16 @@ def measured_kinds():
 
 def measured_ensembles():
     """Errors of ensembles of several sizes, drawn from 24 networks."""
+    heading, rows, results = None, [], load("measured_systems")
     records = {name: title for name, title, *_ in reversed(MEASURED)}
-    heading, rows = None, []
-    for record, found in load("measured_systems").items():
-        sizes = found.get("ensemble sizes")
+    for record in dict.fromkeys(name for name, *_ in MEASURED):
+        sizes = results[record].get("ensemble sizes")
         if sizes is None:
             continue
-        heading = heading or ["record", *sizes]
+        heading = ["record, networks", *sizes]
         cells = [
-            f"{number(median)} ({number(low)} to {number(high)})"
-            for low, median, high in sizes.values()
+            f"{number(half)} ({number(low)} to {number(high)})"
+            for low, half, high in sizes.values()
         ]
         rows.append([records[record], *cells])
     return heading, rows
