@@ -143,8 +143,10 @@ class SparseBayesNARXRegressorCV(
         What a model predicts: y(t), or y(t) - y(t-1), which is summed up, for systems
         that integrate. "auto" searches for models of both where a linear model forgets
         the outputs in two stretches or more, and one of differences errs at most three
-        times as much as one of levels. Of networks, those of differences are chosen
-        unless they err more than 1.4 times as much. See
+        times as much as one of levels. All candidates are then compared by the root of
+        the squares of two errors: those on held-out stretches, and how far their fits
+        drift apart on the inputs in another order. Of networks, those of differences
+        are chosen unless they err more than 1.4 times as much. See
         :class:`SparseBayesNARXRegressor`.
     {{noise}}
     focus : {"simulation", "prediction"}, default="simulation"
@@ -197,7 +199,8 @@ class SparseBayesNARXRegressorCV(
         (n_rows, cv), root mean squared errors in standard deviations of the outputs, at
         most 3, NaN for stretches on which the candidate was not tried;
         ``mean_test_error``, their geometric mean, and ``n_folds``, the number of them;
-        ``kept``, which are in the ensemble.
+        ``drift``, how far its fits drift apart on the inputs in another order, in the
+        same unit, NaN where it was not measured; ``kept``, which are in the ensemble.
     summary_ : str
         One line: what was chosen, and its error beside those of the references.
     estimators_ : list of SparseBayesNARXRegressor
@@ -432,7 +435,12 @@ class SparseBayesNARXRegressorCV(
         current = self.include_current_input if data.U.shape[1] else False
         grids = kinds, lags, strengths, current, limits
         options |= {"outputs": self._outputs(data), "n_outputs": data.Y.shape[1]}
-        return lambda table, evaluate: Search(table, evaluate, *grids, **options)
+
+        def make_search(table, evaluate, drift):
+            drift = drift if focus == "simulation" else None
+            return Search(table, evaluate, *grids, drift=drift, **options)
+
+        return make_search
 
     def _outputs(self, data):
         """What models may say; one step ahead nothing drifts, and levels will do."""
@@ -542,7 +550,7 @@ def learn_members(shares, table, seeds, runner):
         pairs = zip(tasks, models, strict=False)
         of_this = [model for task, model in pairs if task.candidate == candidate]
         of_this = settled(of_this, data, focus)[:n]
-        limit = LOST * table.error(candidate)
+        limit = LOST * table.held_out(candidate)
         lost += [error_against(m, data, data.Y, focus) > limit for m in of_this]
         members += of_this
         weights += [n / len(of_this) for _ in of_this]
@@ -682,6 +690,7 @@ def summarize(table, kept, references, names=COLUMNS):
             for row, row_tried in zip(errors, tried, strict=True)
         ]
     )
+    results["drift"] = np.array([table.drifts.get(row, np.nan) for row in rows])
     results["n_folds"] = tried.sum(axis=1)
     results["kept"] = np.array([row in kept for row in rows])
     return results

@@ -13,7 +13,8 @@ where they may still change the choice:
 4. those that are still close to the best, on more stretches.
 
 Where the best value is the last of its grid, the grid is continued. Where linear models
-of levels and of differences are close, both are searched.
+of levels and of differences are close, both are searched, and the error of a candidate
+includes its drift, see `drift`.
 """
 
 import time
@@ -109,18 +110,21 @@ class Candidate(NamedTuple):
 
 
 class Table:
-    """Held-out errors, root mean squares in standard deviations of the outputs.
+    """Errors of candidates, root mean squares in standard deviations of the outputs.
 
     Stretches differ far more than candidates do, and by factors. So the error of a
     candidate is the geometric mean over the stretches, and candidates are compared
     stretch by stretch: one stretch that is hard for all does not decide alone.
 
-    errors : dict of Candidate to (n_folds,) array, NaN where not tried
+    errors : dict of Candidate to (n_folds,) array, of the stretches that were held out,
+        NaN where not tried
+    drifts : dict of Candidate to float, what their squares leave out, see `drift`; 0
+        where it was not measured
     """
 
     def __init__(self, n_folds):
         self.n_folds = n_folds
-        self.errors = {}
+        self.errors, self.drifts = {}, {}
 
     def add(self, candidate, fold, error):
         row = self.errors.setdefault(candidate, np.full(self.n_folds, np.nan))
@@ -137,12 +141,22 @@ class Table:
             if np.isnan(self.errors.get(candidate, empty)[fold])
         ]
 
+    def held_out(self, candidate):
+        """Geometric mean over the folds that were tried, without drift."""
+        row = self.errors[candidate]
+        return geometric_mean(row[np.isfinite(row)])
+
+    def totals(self, candidate):
+        """Errors (n_folds,) with the drift of the candidate."""
+        row = self.errors.get(candidate, np.full(self.n_folds, np.nan))
+        return np.hypot(row, self.drifts.get(candidate, 0.0))
+
     def error(self, candidate, folds=None):
-        """Geometric mean over some folds, or all that were tried.
+        """Geometric mean over some folds, or all that were tried, with drift.
 
         Infinite where one of the given folds was not tried.
         """
-        row = self.errors.get(candidate, np.full(self.n_folds, np.nan))
+        row = self.totals(candidate)
         row = row[np.isfinite(row)] if folds is None else row[folds]
         return np.inf if np.isnan(row).any() else geometric_mean(row)
 
@@ -165,8 +179,8 @@ class Table:
 
         The ratios of the folds on which both were tried are compared.
         """
-        ratio = np.log(np.maximum(self.errors[candidate], LEAST_ERROR))
-        ratio = ratio - np.log(np.maximum(self.errors[best], LEAST_ERROR))
+        ratio = np.log(np.maximum(self.totals(candidate), LEAST_ERROR))
+        ratio = ratio - np.log(np.maximum(self.totals(best), LEAST_ERROR))
         ratio = ratio[np.isfinite(ratio)]
         if len(ratio) < 2:
             return candidate != best
@@ -224,6 +238,9 @@ class Search:
     outputs : which of `OUTPUTS`; with both, linear models tell whether differences are
         worth more fits
     n_outputs : number of outputs, each of which needs a state for its level
+    drift : callable or None
+        Takes a candidate, and returns its drift. It is asked where differences are
+        tried. None for errors one step ahead, where nothing drifts.
     """
 
     def __init__(
@@ -241,7 +258,10 @@ class Search:
         models=("linear", "network"),
         outputs=("level",),
         n_outputs=1,
+        drift=None,
     ):
+        # with both outputs, linear models tell first whether differences are tried
+        self.drift, self.measures_drift = drift, outputs == ("difference",)
         self.table, self.evaluate, self.kinds = table, evaluate, kinds
         self.models, self.outputs, self.n_outputs = models, outputs, n_outputs
         self.current_input = current_input
@@ -262,6 +282,8 @@ class Search:
         tried = []
         if {"linear", "network"} & set(self.models) or len(self.outputs) > 1:
             linear = self.linear_round()
+            self.measures_drift = "difference" in self.outputs
+            self.add_drift(self.table.errors)
             if "network" in self.models:
                 tried += self.grid_round(linear)
             if "linear" not in self.models:
@@ -272,7 +294,14 @@ class Search:
         self.try_all(self.finalists(tried), self.order)
 
     def try_all(self, candidates, folds):
+        candidates = list(candidates)
         self.evaluate(self.table.missing(candidates, folds))
+        self.add_drift(c for c in candidates if c in self.table.errors)
+
+    def add_drift(self, candidates):
+        """What candidates drift, if that is to be compared."""
+        if self.measures_drift and self.drift is not None:
+            self.table.drifts |= {c: self.drift(c) for c in candidates}
 
     def linear_round(self):
         """Linear ARX models by least squares, on all folds.
@@ -301,6 +330,7 @@ class Search:
         """Twice as many linear models would win by chance more often."""
         for candidate in candidates:
             self.table.errors.pop(candidate, None)
+            self.table.drifts.pop(candidate, None)
 
     def is_far_behind(self, candidate, best):
         """Whether a candidate is not worth more fits, by the first folds."""

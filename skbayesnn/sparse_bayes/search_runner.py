@@ -7,6 +7,7 @@ from joblib import delayed
 from .._callbacks import Callbacks
 from .._parallel import Shared, at_hand, in_order, with_shared
 from .._persistence import Checkpoint, Progress
+from .drift import drift
 from .held_out import Settings, Task, fit_or_score, restored, to_store
 from .search import Clock, Table
 
@@ -118,7 +119,8 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
     Parameters
     ----------
     make_search : callable
-        Takes a `Table` and a function that fills it for pairs of candidate and fold.
+        Takes a `Table`, a function that fills it for pairs of candidate and fold, and
+        one that tells how far a candidate drifts.
     seeds : list of int
         Of the fits without each fold.
     samples : dict of str to Shared of Data
@@ -139,8 +141,12 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
             if score.network is not None:
                 networks[candidate, fold] = score.network
 
+    def drift_of(candidate):
+        fits = (one for (of, _), one in networks.items() if of == candidate)
+        return drift(list(fits), runner.data.value)
+
     with at_hand(runner.data, *samples.values()):
-        make_search(table, evaluate).run()
+        make_search(table, evaluate, drift_of).run()
     return Scores(table, networks)
 
 

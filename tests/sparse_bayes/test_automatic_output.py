@@ -64,9 +64,9 @@ def test_short_and_constant_records():
     assert not may_integrate(ramp, np.ones((5, 1)), np.array([0, 5]), 2.0)
 
 
-def searched(error, models=MODELS, **options):
+def searched(error, models=MODELS, table=None, **options):
     """The table of a search with such errors, and what was asked for."""
-    table, asked = Table(8), []
+    table, asked = table or Table(8), []
 
     def evaluate(pairs):
         for candidate, fold in pairs:
@@ -112,6 +112,48 @@ def test_differences_are_chosen_where_they_are_close(ratio, expected):
         assert {c.output for c in asked if c.model == kind} == set(OUTPUTS)
     final = [c for c in table.most_tried() if c.model == "network"]
     assert ({c.output for c in final} == set(OUTPUTS)) == (ratio >= 1.0)
+
+
+@pytest.mark.parametrize("ratio", [0.7, 1.3])
+@pytest.mark.parametrize(
+    ("of_levels", "of_differences", "expected"),
+    [(0.3, 0.0, "difference"), (0.0, 0.3, "level"), (0.3, 0.3, "difference")],
+)
+def test_what_drifts_less_is_chosen(ratio, of_levels, of_differences, expected):
+    drifts = {"level": of_levels, "difference": of_differences}
+    table = Table(8)
+
+    def drift(candidate):
+        assert np.isfinite(table.errors[candidate]).sum() >= 3
+        return drifts[candidate.output]
+
+    searched(times(ratio), models=MODELS[:2], drift=drift, table=table)
+    assert set(table.drifts) == set(table.errors)
+    kept = close_to_best(table)
+    assert {c.output for c in kept} == {expected}
+    error = times(ratio)(kept[0])
+    assert_allclose(table.held_out(kept[0]), error)
+    assert_allclose(table.error(kept[0]), np.hypot(error, drifts[expected]))
+
+
+def test_of_one_output_the_candidate_that_drifts_less_is_chosen():
+    table, _ = searched(times(1.0), drift=lambda c: 0.3 * (c.lag != 20))
+    assert {c.lag for c in close_to_best(table)} == {20}
+
+
+def test_drift_is_not_asked_for_where_differences_are_not_tried():
+    def refuse(candidate):
+        raise AssertionError(candidate)
+
+    assert not searched(times(3.1), drift=refuse)[0].drifts
+    assert not searched(times(0.1), outputs=("level",), drift=refuse)[0].drifts
+
+
+@pytest.mark.parametrize("models", [MODELS, ("states",)])
+def test_drift_is_compared_where_there_are_only_differences(models):
+    options = {"models": models, "outputs": ("difference",)}
+    table, _ = searched(times(1.0), drift=lambda c: 0.2, **options)
+    assert set(table.drifts) == set(table.errors) >= {table.most_tried()[0]}
 
 
 def test_networks_may_be_of_levels_though_linear_models_are_not():

@@ -62,7 +62,7 @@ def test_defaults_on_a_small_record():
 def test_results(fitted):
     results = fitted.cv_results_
     names = ["model", "fitted_to", "lag", "reg_lambda", "include_current_input"]
-    errors = ["test_error", "mean_test_error", "n_folds"]
+    errors = ["test_error", "mean_test_error", "drift", "n_folds"]
     assert list(results) == [*names, "output", *errors, "kept"]
     n_rows = len(results["model"])
     assert all(len(values) == n_rows for values in results.values())

@@ -1,0 +1,92 @@
+"""How far fits of a candidate drift apart on a record that nobody has measured.
+
+A held-out stretch begins and ends among rows that the fit has seen. Of a system that
+integrates, these rows tell the fit what the stretch has added up, and errors on it do
+not show how far a run drifts in a new record, where nothing holds it. But fits that did
+not see different stretches all have an opinion on the inputs of the record in another
+order. Where the record has not told what a system does, these opinions differ; their
+scatter is a part of the error in a new record, and needs no outputs.
+"""
+
+import numpy as np
+
+from .held_out import output_variance
+from .records.lags import n_complete_before, union_of_lags
+from .records.layout import Record
+from .search import WORST_ERROR, geometric_mean
+
+# Rows of a run, at most; long records are cut to the first rows of every stretch.
+ROWS = 4000
+
+
+def drift(networks, data):
+    """Scatter of free runs, root mean square in standard deviations of the outputs.
+
+    Parameters
+    ----------
+    networks : list of LaggedNetwork or StateSpaceNetwork
+        Fits of one candidate, each without another stretch.
+    data : Data
+
+    Returns
+    -------
+    scatter : float
+        The geometric mean over several orders; 0 for a single network, and where no
+        run can begin.
+    """
+    if len(networks) < 2:
+        return 0.0
+    n_known = max(network.max_lag for network in networks)
+    lags = [network.lags for network in networks if hasattr(network, "lags")]
+    lags = union_of_lags(lags) if lags else None
+    deviation, found = np.sqrt(output_variance(data)), []
+    for rows in _reordered(data, n_known):
+        starts = np.array([0, len(rows)])
+        record = Record(data.U[rows], data.Y[rows], lags, starts)
+        runs = [one.forecast(record, n_known, np.inf, False).mean for one in networks]
+        found.append(_scatter(np.array(runs)[:, n_known:] / deviation))
+    return geometric_mean(found) if found else 0.0
+
+
+def _scatter(runs):
+    """Root mean square around the median of runs (n_networks, n_rows, n_outputs)."""
+    runs = np.ma.masked_invalid(runs)
+    median, n = np.ma.median(runs, axis=0), len(runs)
+    # one that has diverged is as wrong as a candidate can be
+    around = (runs - median).filled(WORST_ERROR)
+    around = np.clip(around, -WORST_ERROR, WORST_ERROR)
+    return float(np.sqrt((around**2).mean() * n / (n - 1)))
+
+
+def _reordered(data, n_known):
+    """Rows of the record with its stretches in other orders, for several of these.
+
+    The first rows of each are such that a run can begin behind them.
+    """
+    stretches = _stretches(data)
+    n = len(stretches)
+    for order in _orders(n):
+        first, *others = (stretches[k] for k in order)
+        U, Y = data.U[first], data.Y[first]
+        whole = np.array([0, len(first)])
+        ready = np.flatnonzero(n_complete_before(U, Y, whole) >= n_known)
+        if len(ready):
+            begin = ready[0] - n_known
+            yield np.concatenate([first[begin:], *others])
+
+
+def _orders(n):
+    """Orders of n stretches in which few follow the one that they followed."""
+    every = np.arange(n)
+    even, odd = every[::2], every[1::2]
+    return every[::-1], np.concatenate([odd, even]), np.concatenate([odd, even])[::-1]
+
+
+def _stretches(data):
+    """Rows of the stretches of all sessions, without those that miss an input."""
+    session = np.repeat(np.arange(len(data.starts) - 1), np.diff(data.starts))
+    block = session * (data.folds.max() + 1) + data.folds
+    stretches = np.split(np.arange(len(block)), np.flatnonzero(np.diff(block)) + 1)
+    n_rows = max(ROWS // len(stretches), 1)
+    known = np.isfinite(data.U).all(axis=1)
+    return [rows[known[rows]][:n_rows] for rows in stretches]
