@@ -15,8 +15,8 @@ from .records.lags import n_complete_before, union_of_lags
 from .records.layout import Record
 from .search import WORST_ERROR, geometric_mean
 
-# Rows of a run, at most; long records are cut to the first rows of every stretch.
-ROWS = 4000
+# Rows of a run, at most; longer records are cut to the first rows of every stretch.
+ROWS = 30_000
 
 
 def drift(networks, data):

@@ -143,10 +143,9 @@ class SparseBayesNARXRegressorCV(
         What a model predicts: y(t), or y(t) - y(t-1), which is summed up, for systems
         that integrate. "auto" searches for models of both where a linear model forgets
         the outputs in two stretches or more, and one of differences errs at most three
-        times as much as one of levels. All candidates are then compared by the root of
-        the squares of two errors: those on held-out stretches, and how far their fits
-        drift apart on the inputs in another order. Of networks, those of differences
-        are chosen unless they err more than 1.4 times as much. See
+        times as much as one of levels. The errors of all candidates then include how
+        far their fits drift apart on the inputs in another order. Of networks, those of
+        differences are chosen unless they err more than 1.4 times as much. See
         :class:`SparseBayesNARXRegressor`.
     {{noise}}
     focus : {"simulation", "prediction"}, default="simulation"

@@ -118,8 +118,8 @@ class Table:
 
     errors : dict of Candidate to (n_folds,) array, of the stretches that were held out,
         NaN where not tried
-    drifts : dict of Candidate to float, what their squares leave out, see `drift`; 0
-        where it was not measured
+    drifts : dict of Candidate to float, what they leave out, see `drift`; 0 where it
+        was not measured
     """
 
     def __init__(self, n_folds):
@@ -146,17 +146,22 @@ class Table:
         row = self.errors[candidate]
         return geometric_mean(row[np.isfinite(row)])
 
-    def totals(self, candidate):
-        """Errors (n_folds,) with the drift of the candidate."""
+    def with_drift(self, candidate):
+        """Errors (n_folds,) halfway between those without and with the drift.
+
+        In a new record like its own an error is one of these, or between them: what
+        drifts on inputs in any order may not do so in a closed loop. They differ by
+        factors, so this is their geometric mean.
+        """
         row = self.errors.get(candidate, np.full(self.n_folds, np.nan))
-        return np.hypot(row, self.drifts.get(candidate, 0.0))
+        return np.sqrt(row * np.hypot(row, self.drifts.get(candidate, 0.0)))
 
     def error(self, candidate, folds=None):
         """Geometric mean over some folds, or all that were tried, with drift.
 
         Infinite where one of the given folds was not tried.
         """
-        row = self.totals(candidate)
+        row = self.with_drift(candidate)
         row = row[np.isfinite(row)] if folds is None else row[folds]
         return np.inf if np.isnan(row).any() else geometric_mean(row)
 
@@ -179,8 +184,8 @@ class Table:
 
         The ratios of the folds on which both were tried are compared.
         """
-        ratio = np.log(np.maximum(self.totals(candidate), LEAST_ERROR))
-        ratio = ratio - np.log(np.maximum(self.totals(best), LEAST_ERROR))
+        ratio = np.log(np.maximum(self.with_drift(candidate), LEAST_ERROR))
+        ratio = ratio - np.log(np.maximum(self.with_drift(best), LEAST_ERROR))
         ratio = ratio[np.isfinite(ratio)]
         if len(ratio) < 2:
             return candidate != best
