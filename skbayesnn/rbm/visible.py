@@ -55,6 +55,10 @@ class BinaryUnits(NamedTuple):
         """E[v] by the natural parameters; may overwrite ``y``, any float type."""
         return expit(y, out=y)
 
+    def variances(self, means):
+        """Var[v] by the means, (n_features,)."""
+        return means * (1.0 - means)
+
     def add_means(self, x, bias, total):
         """Add E[v] to ``total``; compiled, overwrites ``x``."""
         kernels.mean_units(x, bias, 0, x.shape[1])

@@ -22,10 +22,14 @@ from .gap import log_probabilities
 from .outcome import Training
 from .start import independent_model, start_training
 
-# What an adapted training starts with, where the estimator says "auto": the step size,
-# and the limit of the change of the log probabilities by a step, in nats and as a
-# fraction of their standard deviation over the rows under independent features.
-_LEARNING_RATE, _MAX_CHANGE, _RELATIVE_CHANGE = 0.2, 1.0, 0.015
+# What an adapted training starts with, where the estimator says "auto": the step size
+# of features with this variance or more, and the limit of the change of the log
+# probabilities by a step, in nats and as a fraction of their standard deviation over
+# the rows under independent features.
+_LEARNING_RATE, _USUAL_VARIANCE = 0.2, 0.15
+_MAX_CHANGE, _RELATIVE_CHANGE = 1.0, 0.015
+# Smaller variances count as this one: a few of thousands of rows say little.
+_LEAST_VARIANCE = 1e-3
 # Damping of the natural gradient, which such a training follows.
 _DAMPING = 0.1
 # Difference of both directions of annealing that is worth a warning, nats.
@@ -81,7 +85,7 @@ def settings_of(estimator, rows):
     )
     return adaptive.Settings(
         update,
-        _LEARNING_RATE if rate == "auto" else float(rate),
+        _learning_rate(rows) if rate == "auto" else float(rate),
         estimator.batch_size,
         estimator.max_updates,
         adapts_gibbs=n_steps == "auto",
@@ -92,6 +96,19 @@ def settings_of(estimator, rows):
         limit_blas=estimator.binarize is not None,
         verbose=estimator.verbose,
     )
+
+
+def _learning_rate(rows):
+    """The step size, which is larger where features are rare.
+
+    The curvature of the log-likelihood by the weights of a feature is in proportion to
+    its variance: with the same step size, rare features would learn nothing for
+    thousands of updates. The mean weighs features by their variances, which makes it
+    that of the features that diverge first.
+    """
+    variances = rows.units.variances(rows.mean())
+    variance = np.square(variances).sum() / max(variances.sum(), _LEAST_VARIANCE)
+    return _LEARNING_RATE * max(1.0, _USUAL_VARIANCE / max(variance, _LEAST_VARIANCE))
 
 
 def _max_change(rows):

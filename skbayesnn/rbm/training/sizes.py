@@ -1,15 +1,17 @@
 """The number of hidden units: sizes that double race for the validation rows.
 
-All sizes are trained for the same number of rounds, from small random weights. At three
-stages, each with about twice the updates of the one before, they are compared by how
-far they came, and by how far they would come if twice the updates gained as much again
-as the last ones did. A size leaves the race where a smaller one is as good by both, or
-where it is behind by both. Of those that are hardly behind the best at the end, the
-smallest has won, or the next one while all still gain much, or the best itself if it
-overfits. Against it, units that were found by Frank-Wolfe searches, each on rows of its
-own, run the same way. The better of both trains on from where it is. If its chains do
-not move between its modes in the end, so that nobody knows its likelihood, the best
-smaller sizes are trained on as well, and what annealing says at least of each decides.
+All sizes are trained for the same number of rounds, from small random weights. The
+first size trains until it has left the plateau where all start, on which sizes cannot
+be told apart. Then, at three stages, each with about twice the updates of the one
+before, they are compared by how far they came, and by how far they would come if twice
+the updates gained as much again as the last ones did. A size leaves the race where a
+smaller one is as good by both, or where it is behind by both. Of those that are hardly
+behind the best at the end, the smallest has won, or the next one while all still gain
+much, or the best itself if it overfits. Against it, units that were found by
+Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
+trains on from where it is. If its chains do not move between its modes in the end, so
+that nobody knows its likelihood, the best smaller sizes are trained on as well, and
+what annealing says at least of each decides.
 """
 
 from collections.abc import Callable
@@ -31,8 +33,12 @@ from .start import independent_model, start_model, start_training
 _FIRST = 16
 # Largest number that is tried, unless there are fewer rows.
 MAX_UNITS = 1024
-# Rounds after which sizes are compared: 400, 946 and 1,681 updates.
+# Rounds after which sizes are compared: 400, 946 and 1,681 updates, if training gains
+# something in the first ones.
 _STAGES = 4, 7, 9
+# Gain that is none yet, as a fraction of the log-likelihood of independent features,
+# and the updates after which there may be nothing to gain.
+_PLATEAU, _PLATEAU_UPDATES = 0.003, 5000
 # Fraction of the whole gain by which a larger size has to be ahead.
 _LEAST_GAIN = 0.003
 # A smaller gain may be chance, nats.
@@ -89,6 +95,15 @@ class Runner(NamedTuple):
     def hope(self):
         """The same after twice the updates, if they gain as much as the last ones."""
         return self.score + self.gain
+
+    @property
+    def is_on_plateau(self):
+        """Whether it is still where it started, and may yet leave."""
+        before = self.outcome.first_score
+        has_gained = self.score - before > max(_LEAST, _PLATEAU * abs(before))
+        n_updates = self.outcome.training.history["n_updates"][-1]
+        may_leave = n_updates < _PLATEAU_UPDATES and not self.has_ended
+        return may_leave and not has_gained
 
     def score_after(self, n_rounds):
         """The score that it had after so many rounds."""
@@ -195,7 +210,8 @@ def race(settings, search, job, task):
     run = partial(_run, settings, job, task, runners)
     interrupted, stopped = False, False
     try:
-        winner = _challenge(settings, search, run, _race_sizes(settings, job, run))
+        winner, stages = _race_sizes(settings, job, run)
+        winner = _challenge(settings, search, run, winner, stages)
     except KeyboardInterrupt:
         if not (settings.keep_last and runners):
             raise
@@ -218,13 +234,15 @@ def race(settings, search, job, task):
 
 
 def _race_sizes(settings, job, run):
-    """The runner of the size that has won."""
+    """The runner of the size that has won, and the rounds of the stages."""
     limit = max(1, min(MAX_UNITS, len(job.train)))
-    size, n_in_vain, runners = min(_FIRST, limit), 0, []
+    size, n_in_vain, runners, stages = min(_FIRST, limit), 0, [], _STAGES
     # bound: sizes double up to the limit
     while True:
         new = Runner(f"{size} units", size, partial(_random_units, settings))
-        new = run(new, _STAGES[0])
+        new = run(new, stages[0])
+        if not runners:
+            new, stages = _leave_plateau(new, run)
         n_in_vain = n_in_vain + 1 if _is_vain(new, runners) else 0
         runners.append(new)
         if n_in_vain == _MAX_IN_VAIN or size == limit:
@@ -232,23 +250,33 @@ def _race_sizes(settings, job, run):
         size = min(2 * size, limit)
     # small sizes may be slow at first, and cost little
     runners = _without_vain(runners)
-    for n_rounds in _STAGES[1:]:
-        if n_rounds > _STAGES[1]:
+    for n_rounds in stages[1:]:
+        if n_rounds > stages[1]:
             runners = _without_hopeless(_without_vain(runners))
         if len(runners) == 1:
             break
         effort = _effort(runners)
         runners = [run(one, n_rounds, effort) for one in runners]
-    return _chosen(runners)
+    return _chosen(runners), stages
 
 
-def _challenge(settings, search, run, winner):
+def _leave_plateau(runner, run):
+    """The first runner where it has gained something, and the stages from there."""
+    n_more = 0
+    # bound: _PLATEAU_UPDATES, and the training may end before
+    while runner.is_on_plateau:
+        n_more += 1
+        runner = run(runner, _STAGES[0] + n_more, {})
+    return runner, tuple(n_rounds + n_more for n_rounds in _STAGES)
+
+
+def _challenge(settings, search, run, winner, stages):
     """The winner, or units that were searched if they come further."""
     name, make_state = f"{winner.n_units} searched units", _searched_units
     make_state = partial(make_state, settings, search)
     new = Runner(name, winner.n_units, make_state, rival=winner)
     effort = {}
-    for n_rounds in _STAGES:
+    for n_rounds in stages:
         new = run(new, n_rounds, effort)
         score = winner.score_after(n_rounds)
         is_hopeless = new.score < score - _hardly([winner])

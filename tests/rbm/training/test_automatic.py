@@ -327,6 +327,26 @@ def test_steps_may_change_more_where_log_probabilities_are_spread():
     assert settings_of(chosen, rows).update.max_change is None
 
 
+@pytest.mark.parametrize(
+    "rates, expected",
+    [
+        ([0.5, 0.5], 0.2),
+        ([0.2, 0.2], 0.2),
+        # variances of .0099, and those of frequent features count for more
+        ([0.01, 0.01], 0.2 * 0.15 / 0.0099),
+        ([0.01] * 9 + [0.1], 0.2 * 0.15 * 0.1791 / (9 * 0.0099**2 + 0.09**2)),
+        # as nearly constant as may be
+        ([0.0, 0.0], 0.2 * 0.15 / 0.001),
+    ],
+)
+def test_steps_are_larger_where_features_are_rare(rates, expected):
+    rows = Rows(np.arange(1000)[:, None] < 1000 * np.array(rates), 0.5)
+    found = settings_of(ContrastiveDivergenceRBM(), rows).learning_rate
+    assert found == pytest.approx(expected, rel=1e-6)
+    chosen = ContrastiveDivergenceRBM(learning_rate=0.1)
+    assert settings_of(chosen, rows).learning_rate == 0.1
+
+
 @of_each_kind
 def test_a_diverging_refit_keeps_the_old_fit(kind):
     X = digits(40)

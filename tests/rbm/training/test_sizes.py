@@ -359,6 +359,43 @@ def test_noise_needs_no_more_than_the_first_size(from_one):
     assert model.score(X) == pytest.approx(independent_score(X), abs=0.1)
 
 
+def test_sizes_are_compared_where_something_is_learned(from_one):
+    """With small steps, nothing tells sizes apart in the first 400 updates."""
+    X, X_val = mixture_data(600), mixture_data(300, seed=1)
+    tuner = ContrastiveDivergenceRBM(learning_rate=0.01, max_updates=3000)
+    model = choosing().set_params(fine_tune=tuner).fit(X, X_val=X_val)
+    alone = clone(tuner).set_params(n_components=1, max_updates=400, random_state=0)
+    rounds = alone.fit(X, X_val=X_val).history_
+    base = independent_score(X_val)
+    assert rounds["validation_log_likelihood"].max() < base + 0.003 * abs(base)
+    race = race_of(model)
+    assert race["n_updates"][0] > 400 and race["gain"][0] > 0.003 * abs(base)
+    assert model.n_components_ > 1
+
+
+def test_the_first_size_leaves_the_plateau_or_may_never():
+    leaves_after, asked = 0, []
+
+    def run(one, n_rounds, effort):
+        asked.append((n_rounds, effort))
+        training = SimpleNamespace(history={"n_updates": np.array([600 * n_rounds])})
+        gain = 1.0 if n_rounds == leaves_after else 0.1
+        best = one.outcome.best._replace(validation=-50.0 + gain)
+        return one._replace(outcome=one.outcome._replace(training=training, best=best))
+
+    start = run(runner(16, -50.0), 4, None)
+    leaves_after = 6
+    found, stages = sizes._leave_plateau(start, run)
+    assert found.score == -49.0 and stages == (6, 9, 11)
+    assert asked[1:] == [(5, {}), (6, {})]
+    leaves_after = 0
+    found, stages = sizes._leave_plateau(start, run)
+    assert found.outcome.training.history["n_updates"] == [5400]
+    assert stages == (9, 12, 14)
+    ended = start._replace(has_ended=True)
+    assert sizes._leave_plateau(ended, run) == (ended, sizes._STAGES)
+
+
 @pytest.mark.parametrize("n_rows, expected", [(5, 4), (21, 18)])
 def test_there_are_no_more_units_than_rows(n_rows, expected, monkeypatch):
     never_end(monkeypatch)
