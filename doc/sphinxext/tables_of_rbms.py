@@ -11,20 +11,12 @@ def binary_sets():
     rows = []
     for name in SETS:
         found = load("binary_sets")[name]
-        defaults, best = found["defaults"], found["grid"]["best"]
-        units = sorted(entry["n_components"] for entry in defaults)
-        seconds = sorted(entry["seconds"] for entry in defaults)
-        likelihoods = [entry["log_likelihood"] for entry in defaults]
-        seeds = _number_of_seeds(len(defaults))
+        best = found["grid"]["best"]
         rows.append(
             [
                 name,
                 number(found["independent"], 4),
-                spread(likelihoods, 4) + seeds,
-                str(units[0])
-                if units[0] == units[-1]
-                else f"{units[0]} to {units[-1]}",
-                f"{seconds[len(seconds) // 2]:,.0f}",
+                *_fits(found["defaults"]),
                 f"{number(best['log_likelihood'], 4)} ({best['n_components']} units)",
                 number(found["sklearn"]["log_likelihood"], 4),
             ]
@@ -32,9 +24,39 @@ def binary_sets():
     return heading, rows
 
 
+def rare_features():
+    heading = ["set", "values that are 1", "independent", "`FrankWolfeRBM()`", "units"]
+    heading += ["seconds", "mixture"]
+    rows = []
+    for name, found in load("rare_features").items():
+        mixture = found["mixture"]
+        rows.append(
+            [
+                name,
+                f"{100 * found['frequency']:.0f} %",
+                number(found["independent"], 4),
+                *_fits(found["defaults"], usual=3),
+                f"{number(mixture['log_likelihood'], 4)} "
+                f"({mixture['n_components']} components)",
+            ]
+        )
+    return heading, rows
+
+
+def _fits(entries, usual=5):
+    """Likelihoods, units and median seconds of fits with several seeds."""
+    units = sorted(entry["n_components"] for entry in entries)
+    seconds = sorted(entry["seconds"] for entry in entries)
+    likelihoods = [entry["log_likelihood"] for entry in entries]
+    seeds = "" if len(entries) == usual else _number_of_seeds(len(entries))
+    return [
+        spread(likelihoods, 4) + seeds,
+        str(units[0]) if units[0] == units[-1] else f"{units[0]} to {units[-1]}",
+        f"{seconds[len(seconds) // 2]:,.0f}",
+    ]
+
+
 def _number_of_seeds(n_seeds):
-    if n_seeds == 5:
-        return ""
     return f" ({n_seeds} seed{'s' if n_seeds > 1 else ''})"
 
 
