@@ -227,7 +227,9 @@ def fingerprint(array):
     """A hash, and numbers that tell how far arrays are apart if their hashes differ."""
     if array.dtype.kind == "f":
         array[np.isnan(array)] = np.nan  # the same bits for all
-    values = array.ravel().astype(np.float64)
+    letters = array.dtype.kind == "U"
+    values = array.ravel().view(np.uint32) if letters else array.ravel()
+    values = values.astype(np.float64)
     values[~np.isfinite(values)] = np.nan
     n_finite = np.isfinite(values).sum()
     kind = f"{array.dtype} {array.shape}, {n_finite} finite"

@@ -373,20 +373,26 @@ def path_recursion(layers, activation, run, initial, unknown):
     return S
 
 
-def state_space_run(layers, activation, U, initial, n_outputs):
-    """Outputs (n_rows, n_outputs) of a network (x, u) -> (next x, y) from a state."""
+def state_space_run(layers, activation, U, initial, n_outputs, held=0.0, part=1.0):
+    """Outputs (n_rows, n_outputs) of a network (x, u) -> (next x, y) from a state.
+
+    The state keeps the fractions ``held`` of itself and gets a part of what the network
+    says.
+    """
     outputs, x = [], initial
     for u in U:
         out = forward(layers, activation, np.concatenate([x, u])[None])[0]
-        x = out[: len(x)]
+        x = part * out[: len(x)] + held * x
         outputs.append(out[len(x) :])
     return np.array(outputs).reshape(len(U), n_outputs)
 
 
-def state_space_derivatives(theta, sizes, activation, U, initial, step=1e-30):
+def state_space_derivatives(
+    theta, sizes, activation, U, initial, held=0.0, part=1.0, step=1e-30
+):
     """Derivatives (n_rows * n_outputs, n_parameters + n_states) by complex steps.
 
-    The last columns are those by the state at the start.
+    Of `state_space_run`; the last columns are those by the state at the start.
     """
     n_outputs = sizes[-1] - len(initial)
     point = np.concatenate([theta, initial]).astype(complex)
@@ -395,7 +401,8 @@ def state_space_derivatives(theta, sizes, activation, U, initial, step=1e-30):
         moved = point.copy()
         moved[k] += 1j * step
         layers = unflatten(moved[: len(theta)], sizes)
-        run = state_space_run(layers, activation, U, moved[len(theta) :], n_outputs)
+        begin = moved[len(theta) :]
+        run = state_space_run(layers, activation, U, begin, n_outputs, held, part)
         columns.append(np.imag(run).ravel() / step)
     return np.array(columns).T
 

@@ -16,6 +16,9 @@ from ..._numba import kernel
 from .activations import activate_many, activation_workspace, slope
 from .layers import n_layer_parameters
 
+# Outputs whose derivatives go back side by side, as many as fit into a vector.
+LANES = 8
+
 
 class RowMemory(NamedTuple):
     """Scratch memory of the passes of one sample.
@@ -107,6 +110,46 @@ def backward_row(layers, a, delta):
         for i in range(sizes[0]):
             for j in range(n_out):
                 delta[i] += theta[skip + i * n_out + j] * delta[first + j]
+
+
+@kernel(inline="always")
+def backward_outputs(layers, a, begin, n_inputs, deltas):
+    """Derivatives of up to `LANES` outputs, those from number ``begin`` on.
+
+    Fills ``deltas`` (n_units, LANES) for hidden units, and for the first ``n_inputs``
+    inputs with derivatives by the scaled inputs. A sum over a few units of a layer is
+    slow; here a loop of fixed length adds up several of them.
+    """
+    theta, sizes, activation = layers.theta, layers.sizes, layers.activation
+    n_layers, n_outputs = len(sizes) - 1, sizes[-1]
+    above = len(a) - n_outputs
+    w = n_layer_parameters(sizes)
+    skip = w + begin
+    width = min(LANES, n_outputs - begin)
+    for layer in range(n_layers - 1, -1, -1):
+        n_in, n_out = sizes[layer], sizes[layer + 1]
+        below = above - n_in
+        w -= (n_in + 1) * n_out
+        for i in range(n_in if layer > 0 else n_inputs):
+            d, start = deltas[below + i], w + i * n_out
+            for lane in range(LANES):
+                d[lane] = 0.0
+            if layer == n_layers - 1:
+                # an output has no derivative but by itself
+                for lane in range(width):
+                    d[lane] = theta[start + begin + lane]
+            for j in range(n_out if layer < n_layers - 1 else 0):
+                weight, up = theta[start + j], deltas[above + j]
+                for lane in range(LANES):
+                    d[lane] += weight * up[lane]
+            by_sum = slope(activation, a[below + i]) if layer > 0 else 1.0
+            for lane in range(LANES):
+                d[lane] *= by_sum
+        above = below
+    if layers.skip:
+        for i in range(n_inputs):
+            for lane in range(width):
+                deltas[i, lane] += theta[skip + i * n_outputs + lane]
 
 
 @kernel

@@ -25,9 +25,11 @@ import numpy as np
 
 from ..._numba import kernel
 from .layers import NO_PLACES, parameter_places
-from .one_row import backward_row, forward_row, row_memory
+from .one_row import LANES, backward_outputs, forward_row, row_memory
 
 _NO_DERIVATIVES = np.zeros((0, 0))
+# Columns of derivatives are padded to a multiple: loops end without single numbers.
+PADDING = 16
 
 
 class StateRun(NamedTuple):
@@ -53,10 +55,17 @@ class StateRun(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """Derivatives (n_states, n_columns) of the state of a row, and of the next one."""
+    """Derivatives of a row.
+
+    of_state, of_next : (n_states, at least n_columns) of its state and of the next one
+    deltas : (n_units, LANES), of some of what it says by its units
+    by_state : (n_states,), of one of what it says by its state
+    """
 
     of_state: np.ndarray
     of_next: np.ndarray
+    deltas: np.ndarray
+    by_state: np.ndarray
 
 
 def run_states(layers, run, n_outputs):
@@ -122,11 +131,17 @@ class _Begun(NamedTuple):
 
 def _begin_run(layers, run, n_outputs, n_columns):
     n_rows, n_states = len(run.X), run.initial.shape[1]
+    scratch, padded = row_memory(layers), -(-n_columns // PADDING) * PADDING
+    memory = _Memory(
+        *(np.zeros((n_states, padded)) for _ in range(2)),
+        np.zeros((len(scratch.a), LANES)),
+        np.zeros(n_states),
+    )
     return _Begun(
         np.full((n_rows, n_states), np.nan),
         np.full((n_rows, n_outputs), np.nan),
-        _Memory(*(np.zeros((n_states, n_columns)) for _ in range(2))),
-        row_memory(layers),
+        memory,
+        scratch,
     )
 
 
@@ -152,12 +167,12 @@ def _go_through(layers, run, rows, begun, places, S, with_derivatives):
 
 
 @kernel(inline="always")
-def _start(run, row, n_weights, states, of_state):
+def _start(run, row, n_weights, n_columns, states, of_state):
     """The given state of a row, and its derivatives by itself."""
     for k in range(states.shape[1]):
         states[row, k] = run.initial[row, k]
     of_state[:] = 0.0
-    for k in range(of_state.shape[1] - n_weights):
+    for k in range(n_columns - n_weights):
         of_state[k, n_weights + k] = 1.0
 
 
@@ -172,33 +187,49 @@ def _within(limits, a, first, n_states):
 
 
 @kernel
-def _direct(values, source, delta, target, s):
-    """Derivatives by the parameters with the state held fixed."""
-    for p in range(len(source)):
-        s[p] = values[source[p]] * delta[target[p]]
-    s[len(source) :] = 0.0
+def _through_state(s, by_state, of_state):
+    """``s = by_state @ of_state``; a function of its own is vectorised."""
+    n_states, k = len(by_state), 0
+    s[:] = 0.0
+    # bound: the number of states
+    while k + 4 <= n_states:
+        g0, g1, g2, g3 = by_state[k : k + 4]
+        p0, p1, p2, p3 = of_state[k], of_state[k + 1], of_state[k + 2], of_state[k + 3]
+        for p in range(len(s)):
+            s[p] += (g0 * p0[p] + g1 * p1[p]) + (g2 * p2[p] + g3 * p3[p])
+        k += 4
+    # bound: fewer than four turns
+    while k < n_states:
+        g0, p0 = by_state[k], of_state[k]
+        for p in range(len(s)):
+            s[p] += g0 * p0[p]
+        k += 1
 
 
 @kernel
-def _add(s, factor, past):
-    """Add what comes through one state; a function of its own is vectorised."""
-    for p in range(len(s)):
-        s[p] += factor * past[p]
+def _add_direct(s, factor, values, deltas, lane, places, n_hidden):
+    """Add the derivatives by parameters of hidden units, with the state held fixed."""
+    source, target = places
+    for p in range(n_hidden):
+        s[p] += factor * (values[source[p]] * deltas[target[p], lane])
 
 
 @kernel
 def _run_rows(layers, run, states, outputs, places, S, memory, scratch, derive):
     X, state, begin, held, step = run.X, run.state, run.begin, run.held, run.step
-    (source, target), values = places, scratch.values
-    a, delta = scratch.a, scratch.delta
-    of_state, of_next = memory.of_state, memory.of_next
+    (source, target), (values, a) = places, (scratch.values, scratch.a)
+    of_state, of_next, deltas, by_state = memory
     n_states, n_outputs = states.shape[1], outputs.shape[1]
     first, n_weights = len(a) - n_states - n_outputs, len(source)
+    # parameters of hidden units stand in front of those of outputs, states in front of
+    # other features
+    n_hidden = np.count_nonzero(target < first)
+    n_read = np.count_nonzero(state >= 0)
     # where rows before were lost, their states are NaN, and so is this one's
     lost = False
     for row in range(len(outputs)):
         if begin[row]:
-            _start(run, row, n_weights, states, of_state)
+            _start(run, row, n_weights, S.shape[1], states, of_state)
             lost = False
         if lost:
             continue
@@ -213,17 +244,26 @@ def _run_rows(layers, run, states, outputs, places, S, memory, scratch, derive):
         follows = row + 1 < len(X) and not begin[row + 1]
         for k in range(n_states if follows else 0):
             states[row + 1, k] = step * a[first + k] + held[k] * states[row, k]
-        for o in range(n_states + n_outputs if derive else 0):
-            delta[first:] = 0.0
-            delta[first + o] = step if o < n_states else 1.0
-            backward_row(layers, a, delta)
+        if not derive:
+            continue
+        for o in range(n_states + n_outputs):
+            lane, part = o % LANES, step if o < n_states else 1.0
+            if lane == 0:
+                backward_outputs(layers, a, o, n_read, deltas)
+            by_state[:] = 0.0
+            for i in range(n_read):
+                by_state[state[i]] = part * deltas[i, lane]
+            if o < n_states:
+                by_state[o] += held[o]
             s = S[row * n_outputs + o - n_states] if o >= n_states else of_next[o]
-            _direct(values, source, delta, target, s)
-            for i in range(X.shape[1]):
-                if state[i] >= 0:
-                    _add(s, delta[i], of_state[state[i]])
-            if o < n_states and held[o] != 0.0:
-                _add(s, held[o], of_state[o])
-        for k in range(n_states if derive else 0):
+            _through_state(s, by_state, of_state)
+            _add_direct(s, part, values, deltas, lane, places, n_hidden)
+        for p in range(n_hidden, n_weights):
+            o = target[p] - first
+            if o < n_states:
+                of_next[o, p] += step * values[source[p]]
+            else:
+                S[row * n_outputs + o - n_states, p] += values[source[p]]
+        for k in range(n_states):
             for p in range(of_state.shape[1]):
                 of_state[k, p] = of_next[k, p]

@@ -15,14 +15,22 @@ LIMITS = (1e3, 1e2)
 
 
 class System:
-    """A random network (x, u) -> (next x, y), records, and states to begin with."""
+    """A random network (x, u) -> (next x, y), records, and states to begin with.
 
-    def __init__(self, n_states=2, n_inputs=1, n_outputs=1, hidden=(3,), **options):
+    Of each step the states go a part; they hold the rest, and the first one all.
+    """
+
+    def __init__(
+        self, n_states=2, n_inputs=1, n_outputs=1, hidden=(3,), part=1.0, **options
+    ):
         sizes = (n_states + n_inputs, *hidden, n_states + n_outputs)
         self.case = Case(sizes, **{"skip": bool(hidden), "seed": 1, **options})
         self.case.theta *= 0.4
         rng = np.random.default_rng(2)
         self.n_states, self.n_outputs, self.sizes = n_states, n_outputs, sizes
+        self.held, self.part = np.full(n_states, 1.0 - part), part
+        if part < 1.0:
+            self.held[0] = 1.0
         self.U = [rng.standard_normal((n, n_inputs)) for n in (9, 1, 14)]
         self.initial = [rng.standard_normal(n_states) for _ in self.U]
 
@@ -36,8 +44,7 @@ class System:
         X = np.hstack([np.full((len(U), self.n_states), np.nan), U])
         state = np.full(X.shape[1], -1, dtype=np.int64)
         state[: self.n_states] = np.arange(self.n_states)
-        held = np.zeros(self.n_states)
-        return StateRun(X, state, begin, initial, LIMITS, held, 1.0)
+        return StateRun(X, state, begin, initial, LIMITS, self.held, self.part)
 
     @property
     def layers(self):
@@ -52,6 +59,8 @@ SYSTEMS = [
     dict(),
     dict(n_states=1),
     dict(n_states=3, n_inputs=2, n_outputs=2),
+    dict(n_states=6, n_outputs=3),  # more than go back side by side
+    dict(n_states=3, part=0.3),
     dict(hidden=()),
     dict(hidden=(3, 2), n_outputs=2),
     dict(n_inputs=0),
@@ -66,11 +75,13 @@ def test_runs_and_sensitivities(options):
     system = System(**options)
     case, n_outputs = system.case, system.n_outputs
     expected = system.reference(
-        lambda U, x: naive.state_space_run(*case.reference, U, x, n_outputs)
+        lambda U, x: naive.state_space_run(
+            *case.reference, U, x, n_outputs, system.held, system.part
+        )
     )
     derivatives = system.reference(
         lambda U, x: naive.state_space_derivatives(
-            case.theta, system.sizes, case.activation, U, x
+            case.theta, system.sizes, case.activation, U, x, system.held, system.part
         )
     )
     states, outputs = run_states(system.layers, system.run, n_outputs)
