@@ -193,7 +193,7 @@ def _through_state(s, by_state, of_state):
     s[:] = 0.0
     # bound: the number of states
     while k + 4 <= n_states:
-        g0, g1, g2, g3 = by_state[k : k + 4]
+        g0, g1, g2, g3 = by_state[k], by_state[k + 1], by_state[k + 2], by_state[k + 3]
         p0, p1, p2, p3 = of_state[k], of_state[k + 1], of_state[k + 2], of_state[k + 3]
         for p in range(len(s)):
             s[p] += (g0 * p0[p] + g1 * p1[p]) + (g2 * p2[p] + g3 * p3[p])
