@@ -109,7 +109,7 @@ class DynamicSystemRegressor(
         lags square the same errors; those of hidden states square the errors of a free
         run in any case, and a Kalman filter predicts one step ahead.
     n_estimators : "auto" or int, default="auto"
-        Networks of all models together. "auto" is 12, or more, up to 24, where single
+        Networks of all models together. "auto" is 6 to 24, by how far single
         networks scatter, as in :class:`SparseBayesNARXRegressorCV`.
     {{noise}}
     {{n_jobs}}

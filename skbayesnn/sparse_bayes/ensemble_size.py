@@ -14,15 +14,17 @@ from .held_out import output_variance
 from .held_out_runs import held_out_runs
 from .search import LEAST_ERROR, WORST_ERROR
 
-# With fewer, where each kind has half of them, the median lies somewhere between those
-# of one kind and those of the other.
-FEWEST, MOST = 12, 24
-# What the networks' own errors may add to the mean squared error of their median.
-ADDED = 0.05
+# With fewer than `USUAL`, where each kind has half of them, the median lies somewhere
+# between those of one kind and those of the other.  Where all networks say the same,
+# that is no matter: `FEWEST` do.
+FEWEST, USUAL, MOST = 6, 12, 24
+# What the networks' own errors may add to the mean squared error of their median, and
+# what they may add where there are only `FEWEST`.
+ADDED, ADDED_BY_FEWEST = 0.05, 0.01
 
 
 def enough_members(networks, data, focus):
-    """A number of networks, between `FEWEST` and `MOST`.
+    """A number of networks: `FEWEST`, or from `USUAL` to `MOST`.
 
     Parameters
     ----------
@@ -39,14 +41,17 @@ def enough_members(networks, data, focus):
     ]
     errors = [part for part in errors if part.size]
     if not errors:
-        return FEWEST
+        return USUAL
     # stretches differ by factors, as in the comparison of candidates
     ratio = float(np.exp(np.mean([np.log(_ratio(part)) for part in errors])))
     n = np.mean([len(part) for part in errors])
     # in units of the error of the median: single = common + own, 1 = common + own / n
     own = (ratio - 1.0) / (1.0 - 1.0 / n)
-    allowed = ADDED * (1.0 - own / n)
-    return MOST if own >= MOST * allowed else max(FEWEST, math.ceil(own / allowed))
+    common = 1.0 - own / n
+    if own <= FEWEST * ADDED_BY_FEWEST * common:
+        return FEWEST
+    allowed = ADDED * common
+    return MOST if own >= MOST * allowed else max(USUAL, math.ceil(own / allowed))
 
 
 def _ratio(errors):

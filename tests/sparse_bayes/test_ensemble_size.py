@@ -9,7 +9,13 @@ from search_cases import estimator, quietly, record
 
 from skbayesnn import DynamicSystemRegressor
 from skbayesnn.sparse_bayes import narx_cv
-from skbayesnn.sparse_bayes.ensemble_size import ADDED, FEWEST, MOST, enough_members
+from skbayesnn.sparse_bayes.ensemble_size import (
+    ADDED,
+    FEWEST,
+    MOST,
+    USUAL,
+    enough_members,
+)
 from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
 from skbayesnn.sparse_bayes.search import (
@@ -138,7 +144,7 @@ def test_the_scatter_tells_the_number(n):
 
 @pytest.mark.parametrize(
     ("own", "common", "expected"),
-    [(0.1, 1.0, FEWEST), (3.0, 1.0, MOST), (1.0, 0.0, MOST)],
+    [(0.1, 1.0, FEWEST), (0.4, 1.0, USUAL), (3.0, 1.0, MOST), (1.0, 0.0, MOST)],
 )
 def test_its_limits(own, common, expected):
     members, data = models(own, common)
@@ -146,13 +152,12 @@ def test_its_limits(own, common, expected):
         assert enough_members({1: members}, data, focus) == expected
 
 
-def test_models_that_are_the_same_or_alone_need_no_others():
+def test_models_that_are_the_same_need_few_and_one_alone_shows_nothing():
     members, data = models(1.0)
     assert enough_members({0: members[:1] * 4}, data, "simulation") == FEWEST
-    assert (
-        enough_members({0: members[:1], 1: members[:1]}, data, "simulation") == FEWEST
-    )
-    assert enough_members({}, data, "simulation") == FEWEST
+    alone = {0: members[:1], 1: members[:1]}
+    assert enough_members(alone, data, "simulation") == USUAL
+    assert enough_members({}, data, "simulation") == USUAL
 
 
 def test_a_run_that_diverged_is_far_off():
