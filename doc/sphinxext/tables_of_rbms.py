@@ -61,22 +61,11 @@ def _number_of_seeds(n_seeds):
 
 
 def frank_wolfe_start():
-    """The last entry of a race starts from searched units, at the size that won."""
     rows = []
     for name in SETS:
         entries = load("binary_sets")[name]["defaults"]
-        gains = [_gain_of_searched(entry) for entry in entries]
-        rows.append([name, spread(gains, 2)])
+        rows.append([name, spread([entry["gain_of_searched"] for entry in entries], 2)])
     return ["set", "Frank-Wolfe less random start, nats"], rows
-
-
-def _gain_of_searched(entry):
-    if "gain_of_searched" in entry:
-        return entry["gain_of_searched"]
-    # older results: all starts had the same number of updates
-    *sizes, chosen = entry["race"]
-    *reached, searched = entry["race_log_likelihood"]
-    return searched - reached[sizes.index(chosen)]
 
 
 def rbm_classes():
