@@ -41,6 +41,7 @@ class Stream(enum.IntEnum):
     LONE_STATES = 0x10AE
     SAMPLE_WEIGHTS = 0x5A3B
     JUMPS = 0x1A3B
+    ROW_WEIGHTS = 0x2031
 
 
 def draw_seed(random_state):

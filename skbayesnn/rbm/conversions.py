@@ -1,6 +1,5 @@
 """Other models from a fitted RBM, and an RBM from other models."""
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.neural_network import BernoulliRBM
 from sklearn.utils.validation import check_is_fitted
@@ -174,4 +173,4 @@ def _seen_in_samples(rbm, seed):
     """Base rates from long chains of the model."""
     chains = solver.start_chains(rbm, 500, derived_seed(seed, Stream.BASE_RATES))
     chains, _ = solver.gibbs(rbm, chains, 500)
-    return Seen(chains.states.mean(axis=0, dtype=np.float64), len(chains.states))
+    return Seen.of_states(chains.states)

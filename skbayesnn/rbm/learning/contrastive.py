@@ -61,7 +61,7 @@ _MEMORY = 0.99
 _AVERAGED = 5
 # Steps from one of the chains' jumps to the next: a jump costs as much as two steps,
 # and a model changes little in a few of them.
-_JUMPING = 4
+JUMPING = 4
 # Rows of the batch, and of the chains, by which the change of a step is judged.
 _JUDGED = 16
 _LEAST_SLOPE = 1e-12
@@ -165,41 +165,6 @@ def n_replicas(state):
     """Number of temperatures of the chains."""
     chains = state.chains
     return len(chains.betas) if isinstance(chains, tempering.Replicas) else 1
-
-
-def chain_correlation(state, n_steps, seed, rows=None):
-    """How far the chains remember their visible states, 1 for chains that stand still.
-
-    The correlation over the chains of the states with those so many steps later, all
-    features together; with ``rows`` of data, of steps with `jumps`. The chains of
-    ``state`` stay where they are.
-    """
-    rbm, states = state.rbm, state.chains
-    if is_standard(rbm):
-        place = np.uint64(seed), 0, 0
-        states = rbm.units.draw_from(states, rbm.weights, rbm.visible, place)
-    if rows is None:
-        later = gibbs(rbm, Chains(states, np.uint64(seed), 1, 0), n_steps)[0].states
-    else:
-        later = _after_jumps(state, n_steps, np.uint64(seed), rows)
-    one, other = (
-        a - a.mean(axis=0) for a in (states.astype(float), later.astype(float))
-    )
-    norm = np.sqrt(np.square(one).sum() * np.square(other).sum())
-    return float((one * other).sum() / norm) if norm > 0.0 else 1.0
-
-
-def _after_jumps(state, n_steps, seed, rows):
-    """Visible states of the chains of a standard RBM after jumps and Gibbs steps."""
-    rbm, h = state.rbm, state.chains
-    x = product(rows, state.transposed)
-    for number in range(n_steps):
-        if number % _JUMPING == 0:
-            h = jumps.move(rbm, x, h, seed, number)
-        place = seed, 2 * number + 2, 0
-        v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
-        h = draw_from(v, state.transposed, rbm.hidden, (seed, 2 * number + 3, 0))
-    return v
 
 
 def copy(state):
@@ -357,7 +322,7 @@ def _persistent_sample(settings, state, batch, seed):
     rbm, n_rows = state.rbm, len(batch)
     h = state.chains
     number = 2 * settings.n_gibbs_steps * state.step
-    if settings.jumps and state.step % _JUMPING == 0:
+    if settings.jumps and state.step % JUMPING == 0:
         x = product(batch, state.transposed)
         h = jumps.move(rbm, x, h, seed, state.step)
     for _ in range(settings.n_gibbs_steps - 1):

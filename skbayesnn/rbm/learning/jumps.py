@@ -17,11 +17,10 @@ There are two kinds:
 """
 
 import numpy as np
-from scipy.special import logsumexp
 
 from ..._random import Stream, derived_seed, generator
 from ..._sklearn import on_one_blas_thread
-from ..kernels import units as kernels
+from ..row_mixture import RowMixture, summed_out
 from ..states import product
 
 # Units of each chain that may flip in an update.
@@ -40,12 +39,12 @@ def move(rbm, x, h, seed, number):
     if not h.shape[1]:
         return h
     rng = generator(seed, Stream.JUMPS, number)
-    proposal = Proposal(rbm, x)
+    proposal = RowMixture(rbm, x)
     draws = derived_seed(seed, Stream.JUMPS), number
     proposed = proposal.draw(rng.integers(len(x), size=len(h)), draws)
     both = np.concatenate([h, proposed])
     y = product(both, rbm.weights)
-    log_p = _summed_out(rbm, y)
+    log_p = summed_out(rbm, y)
     log_ratio = log_p + proposal.log_excess(both)
     gain = log_ratio[len(h) :] - log_ratio[: len(h)]
     taken = -rng.standard_exponential(len(h)) < gain
@@ -53,50 +52,17 @@ def move(rbm, x, h, seed, number):
     return _flip(rbm, both[chosen], y[chosen], log_p[chosen], rng)
 
 
-def _summed_out(rbm, y):
-    """Log p(h) + log Z - b . h, with ``y`` the products of h and the weights."""
-    total, ones = np.empty(len(y)), np.ones(y.shape[1], dtype=np.float32)
-    kernels.softplus_sum(y, rbm.visible, ones, total)
-    return total
-
-
-class Proposal:
-    """q(h), the mean over some rows of p(h | v)."""
-
-    def __init__(self, rbm, x):
-        self._x, self._biases = x, rbm.hidden
-        ones = np.ones(x.shape[1], dtype=np.float32)
-        self._normalisers = np.empty(len(x))
-        kernels.softplus_sum(x, rbm.hidden, ones, self._normalisers)
-
-    def draw(self, rows, place):
-        """Hidden states of some rows; ``place``: the seed and the number of a draw."""
-        x = self._x[rows]
-        states = np.empty(x.shape, dtype=np.uint8)
-        kernels.sample_units(x, self._biases, *place, 0, states, 0, x.shape[1])
-        return states
-
-    def log_excess(self, h):
-        """b . h - log q(h) of some states, where b are the hidden biases.
-
-        Of log p(h | v) = x . h + b . h - log of the normaliser, b . h is in log p(h),
-        too.
-        """
-        log_p = h.astype(np.float32) @ self._x.T - self._normalisers
-        return np.log(len(self._x)) - logsumexp(log_p, axis=1)
-
-
 def _flip(rbm, h, y, log_p, rng):
     """States after proposals to flip a unit of each; changes the arrays.
 
-    ``log_p`` is that of `_summed_out`.
+    ``log_p`` is that of `summed_out`.
     """
     everyone = np.arange(len(h))
     for _ in range(_FLIPS):
         unit = rng.integers(h.shape[1], size=len(h))
         sign = np.where(h[everyone, unit], np.float32(-1.0), np.float32(1.0))
         new_y = y + sign[:, None] * rbm.weights[unit]
-        new = _summed_out(rbm, new_y)
+        new = summed_out(rbm, new_y)
         gain = new - log_p + sign * rbm.hidden[unit]
         taken = -rng.standard_exponential(len(h)) < gain
         h[everyone[taken], unit[taken]] ^= 1

@@ -141,10 +141,17 @@ def run_back(path, states, seed, n_jobs=None):
         return _joined(list(in_order(calls, n_jobs, "threads")))
 
 
-def run_both(path, n_chains, seed, n_jobs=None):
-    """A forward run, and one back from states drawn from it by their weights."""
+def run_both(path, n_chains, seed, n_jobs=None, draws=None):
+    """A forward run, and one back.
+
+    That starts at ``draws(n_chains)``, states of the model; without, at states drawn
+    from the forward run by their weights, which lack the modes that it has missed.
+    """
     ahead = run_forward(path, n_chains, seed, n_jobs)
-    starts = resample(ahead.log_weights, ahead.states, seed)
+    if draws is None:
+        starts = resample(ahead.log_weights, ahead.states, seed)
+    else:
+        starts = draws(n_chains)
     back = run_back(path, starts, seed, n_jobs)
     variances = ahead.works.var(axis=1) + back.works[::-1].var(axis=1)
     lengths = np.sqrt(0.5 * variances)

@@ -42,6 +42,8 @@ class TwoWayLogPartition(NamedTuple):
     forward: LogPartition
     reverse: LogPartition
     n_betas: int
+    rows: LogPartition | None = None
+    """by the hidden states of rows of data"""
 
 
 def with_known(result, known):
@@ -55,10 +57,43 @@ def with_known(result, known):
         log_partition=add(result.log_partition), interval=(add(low), add(high))
     )
     if isinstance(result, TwoWayLogPartition):
-        parts = result.forward, result.reverse
-        forward, reverse = (with_known(part, known) for part in parts)
-        result = result._replace(forward=forward, reverse=reverse)
+        parts = {"forward": result.forward, "reverse": result.reverse}
+        if result.rows is not None:
+            parts["rows"] = result.rows
+        parts = {name: with_known(part, known) for name, part in parts.items()}
+        result = result._replace(**parts)
     return result
+
+
+def with_rows(result, log_weights):
+    """The estimate of annealing beside that of `row_weights`.
+
+    The latter is the result where it is larger by more than its error, since what an
+    estimate does not meet is missing in it; and where its interval is shorter, and
+    overlaps with that of annealing.
+    """
+    rows = summarise(log_weights, 0.0, 1.0)
+    low, high = result.interval
+    result = result._replace(rows=rows)
+    if rows.interval[0] > result.log_partition:
+        interval = min(low, rows.interval[0]), max(high, rows.interval[1])
+    elif rows.interval[1] >= low and _width(rows) < _width(result):
+        interval = rows.interval
+    else:
+        return result
+    return result._replace(log_partition=rows.log_partition, interval=interval)
+
+
+def _width(result):
+    return result.interval[1] - result.interval[0]
+
+
+def misses_rows(result):
+    """Whether rows say that both directions have missed more than a nat."""
+    if result.rows is None:
+        return False
+    annealed = max(result.forward.log_partition, result.reverse.log_partition)
+    return result.rows.interval[0] > annealed + MAX_DIFFERENCE
 
 
 def summarise(log_weights, offset, sign):

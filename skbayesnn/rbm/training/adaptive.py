@@ -32,7 +32,7 @@ import numpy as np
 
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
-from ..learning import contrastive
+from ..learning import contrastive, mixing
 from ..model import is_standard
 from . import tracking
 from .gap import monitored_rows
@@ -60,7 +60,7 @@ _LEAST_LOSS, _PLATEAU_UPDATES = 0.02, 5000
 # beginning, where rounds are short.
 _MAX_IN_VAIN = 2
 # Temperatures, or Gibbs steps, of chains that mix too slowly.
-_EFFORTS = 5, 10
+_EFFORTS = (10,)
 # Steps after which the chains should have forgotten where they were; if their states
 # still correlate by more than this with those before, they mix too slowly.
 _MIXING_STEPS, _MAX_CORRELATION = 20, 0.5
@@ -285,6 +285,7 @@ def run_round(settings, job, adapting, monitored, base, number):
         tracked = tracking.track(
             contrastive.model(settings.update, state), base, job, monitored,
             number + 1, plan.betas, plan.n_updates, settings.n_jobs,
+            draws=_draws(settings, job, state, number),
             doubted=partial(_is_doubtful, adapting.best),
         )  # fmt: skip
     path = np.vstack([before.path, [*segment, tracked.validation]])
@@ -303,15 +304,37 @@ def run_round(settings, job, adapting, monitored, base, number):
     plan = plan._replace(betas=tracked.betas)
     is_plain = plan.n_replicas == 1 and plan.n_gibbs_steps == 1
     if settings.adapts_gibbs and is_plain:
-        rows = None
-        if settings.update.jumps and is_standard(state.rbm):
-            rows = job.train.states(slice(settings.batch_size))
-        record["correlation"] = contrastive.chain_correlation(
-            state, _MIXING_STEPS, derived_seed(job.seed, Stream.MIXING, number), rows
+        seed = derived_seed(job.seed, Stream.MIXING, number)
+        rows = _rows_to_jump_to(settings, job, state)
+        record["correlation"] = mixing.chain_correlation(
+            state, _MIXING_STEPS, seed, rows
         )
         if record["correlation"] > _MAX_CORRELATION:
             plan = _mix_faster(settings, plan, state)
     return adapting._replace(current=point, plan=plan), record
+
+
+def _rows_to_jump_to(settings, job, state):
+    """Rows of data for the jumps of chains, if they have some."""
+    if not (settings.update.jumps and is_standard(state.rbm)):
+        return None
+    return job.train.states(slice(settings.batch_size))
+
+
+def _draws(settings, job, state, number):
+    """A function that gives states of the model, for `tracking`.
+
+    None where chains begin anew at each batch, and are none of the model.
+    """
+    if not settings.update.persistent:
+        return None
+    return partial(
+        mixing.draws,
+        contrastive.model(settings.update, state),
+        state,
+        seed=derived_seed(job.seed, Stream.MIXING, number, 1),
+        rows=_rows_to_jump_to(settings, job, state),
+    )
 
 
 def _is_doubtful(best, tracked):
@@ -496,7 +519,7 @@ def _reconsider(settings, job, adapting, number):
     ]
     if len(points) > 1 and best.error > 0.0:
         measured = _measure(settings, job, points, number)
-        k = int(np.argmax([one.lowest for one in measured]))
+        k = int(np.argmax([one.validation for one in measured]))
         best = _measured_point(points[k], measured[k])
     plan = plan._replace(n_updates=_last_round(settings, best))
     return adapting._replace(current=best, best=best, plan=plan, others=())
@@ -508,7 +531,7 @@ def _choose(settings, job, adapting, number):
     if adapting.plan.cools:
         points.append(adapting.current)
     measured = _measure(settings, job, points, number)
-    k = int(np.argmax([one.lowest for one in measured]))
+    k = int(np.argmax([one.validation for one in measured]))
     return _measured_point(points[k], measured[k]), measured[k]
 
 
@@ -526,6 +549,7 @@ def _measure(settings, job, points, number):
             tracking.measure(
                 contrastive.model(settings.update, point.state), base, job, number,
                 n_betas, settings.n_jobs,
+                draws=_draws(settings, job, point.state, number),
             )
             for point in points
         ]  # fmt: skip

@@ -174,8 +174,8 @@ def _run(settings, job, entrant, task):
 def _without_doubt(settings, job, entrant, outcome, others, task):
     """The entrant and its outcome, or those of another that is better for sure.
 
-    What is compared is the lowest that annealing and the rows say of each model: if its
-    chains do not move between its modes, the higher value is wishful.
+    What is compared is what annealing and the rows say of each model together: where
+    chains do not move between its modes, annealing alone is wishful.
     """
     for other in others:
         ended = outcome.training.interrupted or outcome.training.stopped
@@ -191,7 +191,7 @@ def _without_doubt(settings, job, entrant, outcome, others, task):
         if end.interrupted or end.stopped:
             ends = {"interrupted": end.interrupted, "stopped": end.stopped}
             return entrant, _ended(outcome, **ends)
-        if new.measured.lowest > outcome.measured.lowest:
+        if new.measured.validation > outcome.measured.validation:
             entrant, outcome = other, new
     return entrant, outcome
 
@@ -219,10 +219,10 @@ _DIFFERENT = (
     "or more Gibbs steps with n_gibbs_steps."
 )
 _MISSED = (
-    "The chains do not reach all modes of the model: the states in the training or the "
-    "validation rows alone sum up to {:.2f} nats more than the log partition function "
-    "by annealing. Compare log_partition('both', X=X) with these rows, use fewer "
-    "units, or more Gibbs steps with n_gibbs_steps."
+    "The chains do not reach all modes of the model: by the training and validation "
+    "rows, the log partition function is at least {:.2f} nats larger than by "
+    "annealing. Compare log_partition('both', X=X) with these rows, use fewer units, "
+    "or more Gibbs steps with n_gibbs_steps."
 )
 _NOTHING = (
     "Training has failed, as it does where the chains do not move between the modes of "
@@ -242,7 +242,7 @@ def _check(settings, job, outcome):
         warning = _MISSED.format(measured.missed)
     rbm = contrastive.model(settings.update, best.state)
     independent, chance = _independent(job, rbm)
-    validation = measured.lowest
+    validation = measured.validation
     if validation < independent - 3.0 * measured.error - chance - _ROUNDING:
         state = _without_units(settings, job, len(best.state.rbm.weights))
         # else there was nothing to learn, and noise has made it a little worse

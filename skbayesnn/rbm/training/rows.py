@@ -55,6 +55,11 @@ class Rows:
         # 0 and 1 are their own squares
         return rows.astype(np.uint8) if np.array_equal(rows, rows * rows) else rows
 
+    def spread(self, n_rows):
+        """At most so many states, evenly spaced: in canonical order, a sample."""
+        n_rows = min(n_rows, len(self))
+        return self.states(np.arange(n_rows) * len(self) // max(n_rows, 1))
+
     def blocks(self, dtype=np.float32):
         """All rows, block after block, as ``states`` has them."""
         for start in range(0, len(self), BLOCK_ROWS):

@@ -1,7 +1,12 @@
-"""The log-likelihood during a training: exact where it is cheap, else by annealing.
+"""The log-likelihood during a training: exact where it is cheap, else by two estimates.
 
-A short annealed importance sampling is enough to compare the models of one training.
-Each estimate tells how many temperatures the next one needs, and where.
+One is a short annealing, from independent features to the model and from the chains of
+the training back. Its forward direction alone errs upwards, by more than the models of
+a training differ. Each tells how many temperatures the next one needs, and where.
+
+The other draws the hidden states of rows of data (`likelihood.row_weights`): a mode of
+the data which the model overrates, and to which no annealed chain comes, is in it. What
+either misses makes the model look better, so the lower likelihood of both counts.
 """
 
 from typing import NamedTuple
@@ -12,18 +17,23 @@ from ..._random import Stream, derived_seed
 from ..likelihood import annealing, exact
 from ..likelihood.adaptation import respace
 from ..likelihood.bound import log_partition_bound
-from ..likelihood.estimates import combine, summarise
+from ..likelihood.estimates import acceptance_ratio, combine, summarise
+from ..likelihood.row_weights import log_row_weights
+from ..model import is_standard
 from .gap import log_probabilities, monitored_rows
 
 # Units of the smaller side up to which the states are enumerated.
 _ENUMERATED = 16
-_N_CHAINS = 100
-# Chains that are added to a doubtful estimate, as a multiple.
-_DOUBTED = 2
+# Chains of an annealing in each direction; in a doubtful or precise one, three times as
+# many.
+_N_CHAINS, _MANY_CHAINS = 100, 300
 _FEWEST, _MOST = 100, 3200
 # Standard deviation of the log weights above which temperatures are doubled, and below
 # which they are halved.
 _MANY, _FEW = 1.0, 0.3
+# Draws from the hidden states of rows, and the most rows of which they are: of a short
+# estimate and of a precise one.
+_SHORT, _PRECISE = (500, 2000), (4000, 10000)
 # Training rows whose states bound the log partition function of a precise estimate.
 _N_BOUNDING = 5000
 
@@ -45,7 +55,7 @@ class Tracked(NamedTuple):
 
 def track(
     rbm, base, job, monitored, number, betas=FIRST_BETAS, most=_FEWEST, n_jobs=None,
-    *, doubted=None,
+    *, draws=None, doubted=None,
 ):  # fmt: skip
     """Estimate the log-likelihoods of a model.
 
@@ -64,18 +74,21 @@ def track(
     most : int
         Largest number of temperatures of the next estimate.
     n_jobs : int or None
+    draws : callable, optional
+        ``draws(n)`` gives so many states of the model by the chains of the training,
+        from which annealing goes back. Without, it starts where it has arrived.
     doubted : callable, optional
-        Tells of a `Tracked` whether twice as many chains are to be added to it.
+        Tells of a `Tracked` whether it is to be estimated again, by more chains.
 
     Returns
     -------
     tracked : Tracked
     """
     train, held_out = log_probabilities(rbm, monitored), None
-    bounds = [log_partition_bound(train, monitored.are_states)]
+    values = [(train, monitored)]
     if job.validation is not None:
         held_out = log_probabilities(rbm, job.validation)
-        bounds.append(log_partition_bound(held_out, job.validation.are_states))
+        values.append((held_out, job.validation))
 
     def tracked(log_partition, error):
         validation = np.nan if held_out is None else held_out.mean() - log_partition
@@ -84,44 +97,32 @@ def track(
 
     if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
         return tracked(exact.log_partition(rbm), 0.0)
-    path = annealing.make_path(rbm, base, betas)
-    offset = annealing.base_log_partition(rbm, base)
-
-    def summary(log_weights):
-        result = summarise(log_weights, offset, 1.0)
-        # the interval is three standard errors to both sides
-        error = (result.interval[1] - result.log_partition) / 3.0
-        return result, tracked(max(result.log_partition, *bounds), error)
-
     seed = int(derived_seed(job.seed, Stream.TRACKING, number))
-    run = annealing.run_forward(path, _N_CHAINS, seed, n_jobs)
-    result, estimate = summary(run.log_weights)
-    if doubted is not None and doubted(estimate):
-        seed = int(derived_seed(job.seed, Stream.TRACKING, number, 2))
-        more = annealing.run_forward(path, _DOUBTED * _N_CHAINS, seed, n_jobs)
-        _, estimate = summary(np.concatenate([run.log_weights, more.log_weights]))
-    return estimate._replace(betas=_next_betas(path, run, result, most))
+    path = annealing.make_path(rbm, base, betas)
+    known = _by_rows(rbm, values, monitored, _SHORT, seed)
+    pair = annealing.run_both(path, _N_CHAINS, seed, n_jobs, draws)
+    found = tracked(*_larger(_by_annealing(path, pair), known))
+    if doubted is not None and doubted(found):
+        more = annealing.run_both(path, _MANY_CHAINS, seed, n_jobs, draws)
+        found = tracked(*_larger(_by_annealing(path, more), known))
+    return found._replace(betas=_next_betas(pair, most))
 
 
 class Measured(NamedTuple):
-    """What two directions of annealing tell of a model.
+    """What precise estimates tell of a model.
 
-    No likelihood is above that by the bound of the rows.
+    No likelihood is above what the rows alone allow.
     """
 
     validation: float
-    """mean log-likelihood of the validation rows by both directions, nats"""
+    """mean log-likelihood of the validation rows, nats"""
     forward: float
     reverse: float
     error: float
     """standard error of the first, nats"""
     missed: float
-    """by how much a direction is below the bound of the log partition function, nats"""
-
-    @property
-    def lowest(self):
-        """The least of the three: what misses a mode looks better than it is."""
-        return min(self.validation, self.forward, self.reverse)
+    """by how much annealing is below what the rows say of the log partition function,
+    nats"""
 
     @property
     def gap(self):
@@ -129,12 +130,10 @@ class Measured(NamedTuple):
         return max(abs(self.forward - self.reverse), self.missed)
 
 
-def measure(rbm, base, job, number, n_betas, n_jobs=None):
-    """Estimate the log-likelihood of the validation rows in both directions.
+def measure(rbm, base, job, number, n_betas, n_jobs=None, *, draws=None):
+    """Estimate the log-likelihood of the validation rows precisely.
 
-    The estimate of one direction is biased, and the best of many models is the one
-    with the largest error: this one is for few models. The arguments are those of
-    `track`, with the number of temperatures.
+    The arguments are those of `track`, with the number of temperatures.
     """
     values = log_probabilities(rbm, job.validation)
     energy = values.mean()
@@ -142,40 +141,63 @@ def measure(rbm, base, job, number, n_betas, n_jobs=None):
         value = float(energy - exact.log_partition(rbm))
         return Measured(value, value, value, 0.0, 0.0)
     seed = int(derived_seed(job.seed, Stream.TRACKING, number, 1))
-    betas = np.linspace(0.0, 1.0, n_betas // 4 + 1)
-    pair = _run_both(rbm, base, betas, seed, n_jobs)
-    betas = respace(pair.betas, pair.lengths, n_betas)
-    pair = _run_both(rbm, base, betas, seed, n_jobs)
-    result = combine(pair, annealing.base_log_partition(rbm, base))
-    estimates = (
-        result.log_partition, result.forward.log_partition, result.reverse.log_partition
-    )  # fmt: skip
-    error = (result.interval[1] - result.interval[0]) / 6.0
-    bound = _bound(rbm, job)
-    missed = max(0.0, bound - min(estimates))
-    estimates = (float(energy - max(value, bound)) for value in estimates)
-    return Measured(*estimates, float(error), float(missed))
-
-
-def _bound(rbm, job):
-    """Of the log partition function, by the validation rows and training rows."""
     some = monitored_rows(job.train, job.seed, _N_BOUNDING)
-    return max(
-        log_partition_bound(log_probabilities(rbm, rows), rows.are_states)
-        for rows in (job.validation, some)
-    )
+    rows = [(values, job.validation), (log_probabilities(rbm, some), some)]
+    known = _by_rows(rbm, rows, job.train, _PRECISE, seed)
+    path = annealing.make_path(rbm, base, np.linspace(0.0, 1.0, n_betas // 4 + 1))
+    pair = annealing.run_both(path, _N_CHAINS, seed, n_jobs, draws)
+    path = path._replace(betas=respace(pair.betas, pair.lengths, n_betas))
+    pair = annealing.run_both(path, _MANY_CHAINS, seed, n_jobs, draws)
+    annealed = _by_annealing(path, pair)
+    found = combine(pair, annealing.base_log_partition(rbm, base))
+    directions = found.forward.log_partition, found.reverse.log_partition
+    log_partition, error = _larger(annealed, known)
+    missed = max(0.0, known.value - min(annealed.value, *directions))
+    forward, reverse = (float(energy - max(one, known.value)) for one in directions)
+    return Measured(float(energy - log_partition), forward, reverse, error, missed)
 
 
-def _run_both(rbm, base, betas, seed, n_jobs):
-    path = annealing.make_path(rbm, base, betas)
-    return annealing.run_both(path, _N_CHAINS, seed, n_jobs)
+class _Estimate(NamedTuple):
+    """Of a log partition function, in nats."""
+
+    value: float
+    error: float
 
 
-def _next_betas(path, run, result, most):
+def _by_annealing(path, pair):
+    """Both directions, by Bennett's acceptance ratio."""
+    ratio, error = acceptance_ratio(pair.forward, pair.reverse)
+    value = annealing.base_log_partition(path.rbm, path.base) + ratio
+    return _Estimate(float(value), float(error))
+
+
+def _by_rows(rbm, values, rows, amount, seed):
+    """What rows say at least: the sum over their states, or their hidden states.
+
+    ``values`` are pairs of log probabilities and their `Rows`; the hidden states are
+    those of ``rows``, as many as ``amount`` says.
+    """
+    bound = max(log_partition_bound(one, of.are_states) for one, of in values)
+    if not is_standard(rbm):
+        return _Estimate(bound, 0.0)
+    n_draws, n_rows = amount
+    log_weights = log_row_weights(rbm, rows.spread(n_rows), n_draws, seed)
+    found = summarise(log_weights, 0.0, 1.0)
+    # the interval is three standard errors to both sides
+    error = (found.interval[1] - found.log_partition) / 3.0
+    return _larger(_Estimate(found.log_partition, error), _Estimate(bound, 0.0))
+
+
+def _larger(one, other):
+    """Of two estimates that miss what they do not meet."""
+    return one if one.value > other.value else other
+
+
+def _next_betas(pair, most):
     """Temperatures where the work of these chains varies, as many as it asks for."""
-    n_steps = len(path.betas) - 1
-    if result.log_weight_std > _MANY:
+    n_steps, spread = len(pair.betas) - 1, float(pair.forward.std(ddof=1))
+    if spread > _MANY:
         n_steps = max(_FEWEST, min(_MOST, most, 2 * n_steps))
-    elif result.log_weight_std < _FEW:
+    elif spread < _FEW:
         n_steps = max(_FEWEST, n_steps // 2)
-    return respace(path.betas, run.works.std(axis=1), n_steps)
+    return respace(pair.betas, pair.lengths, n_steps)

@@ -366,26 +366,3 @@ def test_a_step_without_a_gradient_has_no_limit():
     state, info = contrastive.step(settings, start_state(rbm, batch), batch, 0.5, 0)
     assert info.rate == 0.5 and info.mean_error == 0.0
     assert_allclose(state.rbm.weights, before[0], atol=1e-6)
-
-
-@pytest.mark.parametrize("fractional", [False, True])
-def test_chains_that_forget_are_not_correlated(fractional):
-    """Of 2,000 independent chains, by the standard error of a correlation."""
-    rbm, _ = random_model(3, 5, 2, 0.1, fractional=fractional)
-    chains = random_states(2000, 5, dtype=np.uint8)
-    state = start_state(rbm, chains)
-    found = contrastive.chain_correlation(state, 20, 3)
-    assert abs(found) < 5.0 / np.sqrt(2000)
-
-
-def test_chains_that_stand_still_are_correlated():
-    """Two modes with a barrier between them, which a few steps do not cross."""
-    rbm = solver.make_rbm(np.full((2, 6), 8.0), np.full(2, -24.0), np.full(6, -8.0))
-    half = np.repeat([[0], [1]], 50, axis=0).astype(np.uint8)
-    state = start_state(rbm, np.repeat(half, 6, axis=1))
-    kept = contrastive.copy(state)
-    assert contrastive.chain_correlation(state, 20, 3) > 0.95
-    assert_array_equal(state.chains, kept.chains)
-    # all in one state: nothing tells that they move
-    alike = start_state(rbm, np.zeros((50, 6), dtype=np.uint8))
-    assert contrastive.chain_correlation(alike, 1, 3) == 1.0

@@ -5,7 +5,7 @@ import numpy as np
 from rbm_models import check_distribution, random_model, start_state
 
 from skbayesnn.rbm import model as solver
-from skbayesnn.rbm.learning import contrastive, jumps
+from skbayesnn.rbm.learning import jumps, mixing
 
 
 def hidden_distribution(model):
@@ -25,19 +25,6 @@ def test_jumps_and_flips_leave_the_distribution_as_it_is():
     moved = jumps.move(rbm, x.astype(np.float32), h, 3, 5)
     assert (moved != h).any(axis=1).mean() > 0.2
     check_distribution(moved.astype(float), p)
-
-
-def test_proposal_is_the_mean_over_rows():
-    """Its probabilities sum to 1, and its draws have them."""
-    rbm, _ = random_model(3, 4, 1, 1.5)
-    x = np.random.default_rng(1).standard_normal((6, 3)).astype(np.float32)
-    proposal = jumps.Proposal(rbm, x)
-    H = naive.all_states(3)
-    p = np.exp(H @ rbm.hidden - proposal.log_excess(H))
-    np.testing.assert_allclose(p.sum(), 1.0, rtol=1e-6)
-    rows = np.random.default_rng(2).integers(6, size=20000)
-    draws = proposal.draw(rows, (np.uint64(2), 0))
-    check_distribution(draws.astype(float), p)
 
 
 def test_chains_reach_the_other_mode():
@@ -76,5 +63,5 @@ def test_correlation_of_chains_counts_their_jumps():
     rbm = solver.make_rbm(weights, [-0.5 * weight * n], np.full(n, -0.5 * weight))
     rows = np.repeat(np.uint8([[0], [1]] * 50), n, axis=1)
     state = start_state(rbm, rows)
-    assert contrastive.chain_correlation(state, 20, 0) > 0.8
-    assert abs(contrastive.chain_correlation(state, 20, 0, rows)) < 0.4
+    assert mixing.chain_correlation(state, 20, 0) > 0.8
+    assert abs(mixing.chain_correlation(state, 20, 0, rows)) < 0.4

@@ -93,3 +93,32 @@ def test_directions_that_differ(std, shift, expected):
         for sign in (1.0, -1.0):
             pair = gaussian_pair(std, 100, seed, shift=sign * shift)
             assert estimates.differ(estimates.combine(pair, 0.0)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "std", "is_taken"),
+    [
+        # larger by far, though uncertain
+        (8.0, 2.0, True),
+        # sharper, and within what annealing allows
+        (0.1, 0.2, True),
+        # neither: less certain, or smaller by far, since modes without rows are missing
+        (0.1, 2.5, False),
+        (-8.0, 0.2, False),
+    ],
+)
+def test_rows_count_where_they_find_more_or_are_more_certain(value, std, is_taken):
+    annealed = estimates.combine(gaussian_pair(1.5, 100, 1), 0.0)
+    draws = np.random.default_rng(2).normal(value - 0.5 * std**2, std, 4000)
+    found = estimates.with_rows(annealed, draws)
+    expected = estimates.summarise(draws, 0.0, 1.0)
+    assert found.rows == expected
+    assert (found.log_partition == expected.log_partition) == is_taken
+    assert found.interval[0] <= found.log_partition <= found.interval[1]
+    if not is_taken:
+        assert found._replace(rows=None) == annealed
+    assert estimates.misses_rows(found) == (value == 8.0)
+    assert not estimates.misses_rows(annealed)
+    # what is known counts in all of them
+    more = estimates.with_known(found, 50.0)
+    assert more.rows.log_partition == pytest.approx(50.0, abs=1e-9)

@@ -249,7 +249,7 @@ def test_runners_go_on_from_stage_to_stage(spied):
 
 
 @pytest.mark.parametrize(
-    ("gaps", "lowest", "expected"),
+    ("gaps", "likelihoods", "expected"),
     [
         # the chains of the winner move; those of the first smaller size; those of none
         ([0.1], [-9.0], 0),
@@ -259,7 +259,7 @@ def test_runners_go_on_from_stage_to_stage(spied):
     ids=range(3),
 )
 def test_smaller_sizes_follow_where_chains_do_not_move(
-    gaps, lowest, expected, from_one, monkeypatch
+    gaps, likelihoods, expected, from_one, monkeypatch
 ):
     never_end(monkeypatch)
     monkeypatch.setattr(sizes, "MAX_UNITS", 4)
@@ -270,8 +270,8 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
         outcome = train(settings, job, start, stage, task, **more)
         if outcome.measured is None:
             return outcome
-        gap, least = gaps[len(ended)], lowest[len(ended)]
-        measured = tracking.Measured(least + gap, least + gap, least, 0.1, 0.0)
+        gap, least = gaps[len(ended)], likelihoods[len(ended)]
+        measured = tracking.Measured(least, least + gap, least, 0.1, 0.0)
         rbm = contrastive.model(settings.update, outcome.best.state)
         ended.append((stage, more["adapting"], outcome, rbm))
         return outcome._replace(measured=measured)

@@ -1,0 +1,59 @@
+"""Importance sampling from the hidden states of rows, against exact values."""
+
+import numpy as np
+import pytest
+from rbm_models import random_model, random_states, trapped_model
+
+from skbayesnn.rbm.likelihood import annealing, estimates, exact
+from skbayesnn.rbm.likelihood.row_weights import log_row_weights
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("n_units, n_features", [(1, 6), (5, 6), (12, 4)])
+def test_the_mean_weight_is_the_partition_function(n_units, n_features, dtype):
+    """Whatever the rows are; within five standard errors."""
+    rbm, _ = random_model(n_units, n_features, 3, 0.7)
+    rows = random_states(20, n_features, dtype=np.uint8).astype(dtype)
+    if dtype == np.float32:
+        rows = 0.25 + 0.5 * rows
+    log_weights = log_row_weights(rbm, rows, 3000, 1)
+    weights = np.exp(log_weights - exact.log_partition(rbm))
+    error = weights.std() / np.sqrt(len(weights))
+    assert abs(weights.mean() - 1.0) < 5.0 * error + 1e-5
+    assert error < 0.1
+
+
+def test_rows_find_the_mode_that_annealing_misses():
+    rbm, expected = trapped_model(0.6)
+    base = np.full(40, -2.0)
+    path = annealing.make_path(rbm, base, np.linspace(0.0, 1.0, 401))
+    pair = annealing.run_both(path, 50, 0)
+    offset = annealing.base_log_partition(rbm, base)
+    annealed = estimates.combine(pair, offset)
+    assert annealed.interval[1] < expected - 50.0
+    on = (np.random.default_rng(0).random((300, 40)) < 0.97).astype(np.uint8)
+    found = estimates.with_rows(annealed, log_row_weights(rbm, on, 2000, 0))
+    assert found.log_partition == pytest.approx(expected, abs=0.05)
+    assert found.interval[0] < expected < found.interval[1]
+    assert found.rows.log_partition == found.log_partition
+    assert estimates.misses_rows(found)
+    # rows elsewhere add nothing
+    off = np.zeros((300, 40), dtype=np.uint8)
+    same = estimates.with_rows(annealed, log_row_weights(rbm, off, 2000, 0))
+    assert same._replace(rows=None) == annealed and not estimates.misses_rows(same)
+
+
+def test_a_run_back_from_draws_of_the_model_finds_it_too():
+    """From where the chains of a training are."""
+    rbm, expected = trapped_model(0.6)
+    path = annealing.make_path(rbm, np.full(40, -2.0), np.linspace(0.0, 1.0, 401))
+    asked = []
+
+    def draws(n):
+        asked.append(n)
+        return np.ones((n, 40), dtype=np.uint8)
+
+    pair = annealing.run_both(path, 50, 0, draws=draws)
+    offset = annealing.base_log_partition(rbm, path.base)
+    assert asked == [50]
+    assert estimates.combine(pair, offset).reverse.log_partition > expected - 5.0
