@@ -101,14 +101,14 @@ def test_directions_that_differ(std, shift, expected):
         # larger by far, though uncertain
         (8.0, 2.0, True),
         # sharper, and within what annealing allows
-        (0.1, 0.2, True),
+        (0.02, 0.2, True),
         # neither: less certain, or smaller by far, since modes without rows are missing
-        (0.1, 2.5, False),
+        (0.02, 2.5, False),
         (-8.0, 0.2, False),
     ],
 )
 def test_rows_count_where_they_find_more_or_are_more_certain(value, std, is_taken):
-    annealed = estimates.combine(gaussian_pair(1.5, 100, 1), 0.0)
+    annealed = estimates.combine(gaussian_pair(0.5, 100, 1), 0.0)
     draws = np.random.default_rng(2).normal(value - 0.5 * std**2, std, 4000)
     found = estimates.with_rows(annealed, draws)
     expected = estimates.summarise(draws, 0.0, 1.0)
