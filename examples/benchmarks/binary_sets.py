@@ -7,7 +7,7 @@ validation rows, five seeds. Beside them: a grid of contrastive divergence (numb
 units, epochs and Gibbs steps; the cell with the best validation likelihood is reported,
 one seed), scikit-learn's BernoulliRBM with as many units as the grid chose, and
 independent features. Likelihoods are means over rows in nats, by annealing in both
-directions, and not above what the bound by the training rows allows. The test rows are
+directions, and not above what the training rows allow. The test rows are
 read once for each number that is reported; nothing is chosen on them here.
 
 ``--parts`` runs some of defaults, trainer (ContrastiveDivergenceRBM with its
@@ -41,13 +41,16 @@ N_JOBS = 1
 
 
 def likelihoods(model, X, train):
-    """Mean log-likelihoods of rows by both directions, and combined.
+    """Mean log-likelihoods of rows by both directions of annealing, and by all.
 
-    The sum over the states in the training rows is a lower bound of the partition
-    function, which annealing may miss.
+    All are these directions, the hidden states of training rows, and the sum over the
+    states in these rows: a lower bound of the partition function.
     """
     energy = -float(model.free_energy(X).mean())
-    estimate = model.log_partition("both", random_state=0)
+    with warnings.catch_warnings():
+        # each direction is reported
+        warnings.simplefilter("ignore", MixingWarning)
+        estimate = model.log_partition("both", random_state=0)
     bound = logsumexp(-model.free_energy(np.unique(train, axis=0)))
     log_partition, forward, reverse = (
         max(one.log_partition, bound)
