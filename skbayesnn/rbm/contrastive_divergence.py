@@ -116,7 +116,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         Number of updates that led to the model, and the Gibbs steps of the last ones.
     n_replicas_ : int
         Number of temperatures of the chains in the last updates: 1, or with
-        ``max_iter="auto"`` 5 or 10 if the chains mixed too slowly.
+        ``max_iter="auto"`` 10 if the chains mixed too slowly.
     weight_decay_ : float
         The weight decay of the last updates.
     history_ : dict of ndarray, one entry per epoch or round

@@ -10,8 +10,8 @@ behind the best at the end, the smallest has won, or the next one while all stil
 much, or the best itself if it overfits. Against it, units that were found by
 Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
 trains on from where it is. If its chains do not move between its modes in the end, so
-that nobody knows its likelihood, the best smaller sizes are trained on as well, and
-what annealing says at least of each decides.
+that its likelihood is in doubt, the best smaller sizes are trained on as well, and the
+best of them is the result.
 """
 
 from collections.abc import Callable
