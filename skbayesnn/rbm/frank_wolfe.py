@@ -61,9 +61,12 @@ class FrankWolfeRBM(BaseRBM):
         ``alpha="count"`` and ``init=None``. A number is the largest size of a model
         that grows unit by unit. If no unit gains anything, one idle unit with zero
         weights is kept.
-    unit_penalty : float, default=0.1
+    unit_penalty : "auto" or float, default="auto"
         Strength λ of the penalty :math:`\frac{\lambda}{2} \|(w, b)\|^2` on the gain of
-        a new unit.
+        a new unit. With "auto", the first search tries seven values from 1 to 0.001,
+        and takes the largest whose unit gains at least 90 % of the best on held-out
+        chains and rows; each later one tries the last value and one that is three times
+        as large or as small.
     learning_rate : float, default=0.1
         Step size of bias steps, and of the first corrective step after each unit; that
         of the last is near 0. Ignored with ``n_components="auto"``.
@@ -179,10 +182,11 @@ class FrankWolfeRBM(BaseRBM):
         one removed; 0: none found); ``gain`` of the unit on held-out chains (nats per
         sample), its ``norm``, the ``effective_sample_size`` of those chains after
         reweighting to the model with the unit; ``frank_wolfe_gap`` of the linearised
-        objective (nats); ``acceptance`` of the chains; mean ``free_energy`` of training
-        rows and, with validation data, ``validation_free_energy`` and ``gap`` (nats);
-        ``seconds`` since the start. If ``init`` has all units already, the one entry
-        is about no step, with a ``change`` of 0.
+        objective (nats); ``acceptance`` of the chains; ``unit_penalty`` of the search;
+        mean ``free_energy`` of training rows and, with validation data,
+        ``validation_free_energy`` and ``gap`` (nats); ``seconds`` since the start. If
+        ``init`` has all units already, the one entry is about no step, with a
+        ``change`` of 0.
 
         With ``n_components="auto"``, the first entries are the starts that were
         compared: ``n_components``, the ``change`` from the best one before, its
@@ -227,9 +231,10 @@ class FrankWolfeRBM(BaseRBM):
     directions contradicts itself, or the rows, by more than 1 % of what training has
     gained (at least 1 nat), up to two smaller sizes go on from where they are, too, and
     the model with the highest likelihood is returned. If rows were held out, the
-    training is then repeated on all rows (``refit`` of ``fine_tune``). ``unit_penalty``, ``objective``, ``radius``, ``n_chains``,
-    ``n_search_rows`` and ``max_search_iter`` belong to the searches; other parameters
-    of the growth, and ``early_stopping``, are ignored. Units then have no order.
+    training is then repeated on all rows (``refit`` of ``fine_tune``).
+    ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
+    ``max_search_iter`` belong to the searches; other parameters of the growth, and
+    ``early_stopping``, are ignored. Units then have no order.
 
     **Growth.** With a number of units, they are kept in the order in which they were
     added. Without ``early_stopping``, growth usually continues to ``n_components``:
@@ -284,7 +289,7 @@ class FrankWolfeRBM(BaseRBM):
             Interval(Integral, 1, None, closed="left"),
         ],
         "objective": [StrOptions({"likelihood", "linearized"})],
-        "unit_penalty": [NOT_NEGATIVE],
+        "unit_penalty": [StrOptions({"auto"}), NOT_NEGATIVE],
         "radius": [POSITIVE, None],
         "alpha": [
             StrOptions({"count", "learn"}),
@@ -310,7 +315,7 @@ class FrankWolfeRBM(BaseRBM):
         self,
         n_components="auto",
         *,
-        unit_penalty=0.1,
+        unit_penalty="auto",
         learning_rate=0.1,
         fine_tune=None,
         early_stopping=False,

@@ -173,7 +173,7 @@ CONTRASTIVE = {
 GROWTH = {
     **RBM,
     "objective": ["likelihood", "linearized", "other", None],
-    "unit_penalty": REALS,
+    "unit_penalty": ["auto", *REALS],
     "radius": REALS,
     "alpha": ["count", "learn", *FLOATS[:5], 1e-320, 1e308, *WRONG_FLOATS],
     "away_steps": BOOLEANS,

@@ -22,6 +22,12 @@ _FRACTIONS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 # Least effective number of held-out chains, as a fraction, after reweighting to the
 # model with the unit: if a few chains carry all the weight, the estimate is unreliable.
 _MIN_EFFECTIVE_FRACTION = 0.05
+# Strengths of the penalty that the first search tries, if none is given, and the factor
+# by which later ones depart from the last that was best.
+_PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+_PENALTY_FACTOR = 3.0
+# Fraction of the best gain by which that of a stronger penalty may be smaller.
+_HARDLY = 0.1
 # Training rows on which all present units are judged at each step.
 _MAX_JUDGED_ROWS = 1000
 # Largest relative change of a learned temperature in a step.
@@ -36,7 +42,8 @@ class Settings(NamedTuple):
     """Parameters of all steps of a growth."""
 
     objective: str
-    unit_penalty: float
+    unit_penalty: float | None
+    """None for the strength whose units gain most on held-out samples"""
     radius: float | None
     alpha: float | str
     away_steps: bool
@@ -70,6 +77,8 @@ class State(NamedTuple):
     number: int
     n_updates: int
     """corrective steps so far"""
+    unit_penalty: float | None = None
+    """that of the last search, if none is given; None before the first one"""
 
 
 class Info(NamedTuple):
@@ -87,6 +96,8 @@ class Info(NamedTuple):
     """by the linearised objective, on the samples of the search, nats"""
     acceptance: float
     """of the Markov chains' proposals"""
+    unit_penalty: float
+    """of the search"""
 
 
 def init(rbm, n_chains, visible_offset, hidden_offset, seed):
@@ -110,8 +121,10 @@ def step(settings, state, rows, seed):
     chains, acceptance = solver.gibbs(state.rbm, state.chains, settings.n_gibbs_steps)
     state = state._replace(chains=chains, number=state.number + 1)
     searched, checked = _draw_samples(settings, state, rows, rng)
-    objective = _objective(settings, state)
-    unit = _search(settings, objective, searched, checked, rng)
+    unit, objective = _search_penalty(settings, state, searched, checked, rng)
+    strength = objective.unit_penalty
+    if settings.unit_penalty is None:
+        state = state._replace(unit_penalty=strength)
     gap, worst, harm = _judge_units(settings, state, objective, searched, unit)
     # the linearised objective overestimates gains: it would always remove the only unit
     least = 0 if settings.objective == "likelihood" else 1
@@ -121,7 +134,7 @@ def step(settings, state, rows, seed):
         one = solver.select(state.rbm, [worst])
         harm = float(_harm(settings, one, objective, fw.unit_gains(one, checked))[0])
     if may_go and harm > max(unit.value, settings.tol):
-        info = Info(-1, harm, 0.0, np.nan, gap, acceptance)
+        info = Info(-1, harm, 0.0, np.nan, gap, acceptance, strength)
         state = _remove(settings, state, worst)
     else:
         units = [unit]
@@ -132,7 +145,8 @@ def step(settings, state, rows, seed):
         units, gain, size = _guard(settings, objective, checked, units)
         norms = [np.linalg.norm(np.append(one.weights, one.bias)) for one in units]
         change = len(units) * _is_worth(settings, unit, gain)
-        info = Info(change, gain, float(max(norms)), size, gap, acceptance)
+        norm = float(max(norms))
+        info = Info(change, gain, norm, size, gap, acceptance, strength)
         if info.change:
             state = _insert(settings, state, units, searched.data)
     state = follow(settings, state, rows, seed, rng)
@@ -147,8 +161,10 @@ def diverse_units(settings, state, rows, n_units, seed):
     training may start.
     """
     rng = generator(seed, Stream.UNIT_SEARCH, n_units)
-    objective, units = _objective(settings, state), []
-    for _ in range(n_units):
+    searched, checked = _draw_samples(settings, state, rows, rng)
+    unit, objective = _search_penalty(settings, state, searched, checked, rng)
+    units = [unit]
+    for _ in range(n_units - 1):
         searched, checked = _draw_samples(settings, state, rows, rng)
         units.append(_search(settings, objective, searched, checked, rng))
     weights = np.stack([unit.weights for unit in units])
@@ -227,6 +243,45 @@ def _seed_of(seed, number):
     return derived_seed(seed, Stream.CHAIN_UPDATES, number)
 
 
+def _search_penalty(settings, state, samples, checked, rng):
+    """A unit, and the objective of its search.
+
+    If no strength of the penalty is given, several are tried: the strongest whose unit
+    gains nearly as much on the other samples as any is taken. Too weak a penalty fits
+    the samples of the search, and too strong a one leaves no unit.
+    """
+    strengths = _strengths(settings, state)
+    if len(strengths) == 1:
+        objective = _objective(settings, state, *strengths)
+        return _search(settings, objective, samples, checked, rng), objective
+    exact = settings._replace(objective="likelihood")
+    place, tried = rng.bit_generator.state, []
+    for strength in strengths:
+        # all may start from the same rows
+        rng.bit_generator.state = place
+        objective = _objective(settings, state, strength)
+        unit = _search(settings, objective, samples, checked, rng)
+        of_gain = objective._replace(kind="likelihood")
+        _, value, _ = _guard(exact, of_gain, checked, [unit])
+        tried.append((value, unit, objective))
+    # a smaller unit leaves more to those that follow
+    best = max(value for value, *_ in tried)
+    enough = [one[1:] for one in tried if one[0] >= best - _HARDLY * abs(best)]
+    return max(enough, key=lambda one: one[1].unit_penalty)
+
+
+def _strengths(settings, state):
+    """Those of the penalty that a search tries."""
+    if settings.unit_penalty is not None:
+        return (settings.unit_penalty,)
+    if state.unit_penalty is None:
+        return _PENALTIES
+    # one neighbour of the last, on either side in turn
+    factor = _PENALTY_FACTOR if state.number % 2 else 1.0 / _PENALTY_FACTOR
+    other = np.clip(factor * state.unit_penalty, min(_PENALTIES), max(_PENALTIES))
+    return (float(other), state.unit_penalty)
+
+
 def _search(settings, objective, samples, checked, rng):
     """A unit; on a path that is checked on other samples, unless that is Algorithm 1's.
 
@@ -277,11 +332,11 @@ def _weight_change(settings, state):
     return 0.0 if abs(change) < 1e-12 else change
 
 
-def _objective(settings, state):
+def _objective(settings, state, unit_penalty):
     n_after = len(state.rbm.weights) + settings.units_per_step
     return fw.Objective(
         settings.objective,
-        settings.unit_penalty,
+        unit_penalty,
         settings.radius,
         _new_alpha(settings, state) / n_after,
     )

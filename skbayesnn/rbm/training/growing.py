@@ -38,8 +38,9 @@ def step_settings(estimator):
     """The settings of a step, from the parameters of `FrankWolfeRBM`."""
     names = growth.Settings._fields
     step = growth.Settings(**{name: getattr(estimator, name) for name in names})
+    strength = None if step.unit_penalty == "auto" else float(step.unit_penalty)
     return step._replace(
-        unit_penalty=float(step.unit_penalty),
+        unit_penalty=strength,
         learning_rate=float(step.learning_rate),
         averaging=float(step.averaging),
         tol=float(step.tol),

@@ -49,7 +49,7 @@ def test_the_exact_gain_is_the_change_of_the_likelihood(alpha, n_units, shift, n
     assert len(searched.data) == len(checked.data) == 25
     both = np.concatenate([all_rows(searched.data), all_rows(checked.data)])
     assert_array_equal(np.sort(numbers(both)), np.sort(numbers(data)))
-    objective = growth._objective(settings, state)
+    objective = growth._objective(settings, state, settings.unit_penalty)
     units = [
         make_unit([1.0, -2.0, 0.5, 1.5], 0.3, shift),
         make_unit([-0.5, 0.5, 1.0, 0.0], -0.2, 2 * shift),
@@ -210,6 +210,38 @@ def test_growth(objective, alpha, n_corrective_steps):
         assert likelihood_of(state, data) > independent_likelihood(data) + 0.2
 
 
+@pytest.mark.parametrize("objective", KINDS)
+def test_the_penalty_is_that_whose_units_gain_most(objective):
+    """On other samples: of all strengths at first, then of the last and a neighbour."""
+    settings = SETTINGS._replace(objective=objective, unit_penalty=None)
+    data = blocks_data()
+    state, infos = grow(settings, data, 6)
+    tried = growth._PENALTIES
+    strengths = [info.unit_penalty for info in infos]
+    assert strengths[0] in tried and state.unit_penalty == strengths[-1]
+    ratios = np.divide(strengths[1:], strengths[:-1])
+    near = np.array([1.0, growth._PENALTY_FACTOR, 1.0 / growth._PENALTY_FACTOR])
+    assert all(np.isclose(near, ratio).any() for ratio in ratios)
+    assert min(tried) <= min(strengths) <= max(strengths) <= max(tried)
+    if objective == "likelihood":
+        given = [
+            grow(settings._replace(unit_penalty=one), data, 1)[1][0].gain
+            for one in tried
+        ]
+        # the strongest of those that find nearly as much
+        assert (1 - growth._HARDLY) * max(given) <= infos[0].gain <= max(given)
+        stronger = [
+            gain for one, gain in zip(tried, given, strict=True) if one > strengths[0]
+        ]
+        assert all(gain < (1 - growth._HARDLY) * max(given) for gain in stronger)
+        assert likelihood_of(state, data) > independent_likelihood(data) + 0.2
+
+
+def test_a_penalty_that_is_given_stays():
+    _, infos = grow(SETTINGS, blocks_data(), 3)
+    assert {info.unit_penalty for info in infos} == {SETTINGS.unit_penalty}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_small_steps_along_the_linearised_objective_go_up(seed):
     """By what the first step promises, to first order in the unit's weight."""
@@ -315,7 +347,7 @@ def test_the_gap_bounds_what_a_model_can_gain():
     state, _ = grow(SETTINGS._replace(n_corrective_steps=0), data, 2)
     rng = np.random.default_rng(0)
     searched, _ = growth._draw_samples(SETTINGS, state, ArrayRows(data), rng)
-    objective = growth._objective(SETTINGS, state)
+    objective = growth._objective(SETTINGS, state, SETTINGS.unit_penalty)
     unit = fw.search(
         objective, searched, fw.choose_start(objective, searched, rng), 20, 1e-9
     )
