@@ -37,6 +37,7 @@ PATH = {
     "effective_sample_size",
     "frank_wolfe_gap",
     "acceptance",
+    "unit_penalty",
     "free_energy",
     "seconds",
 }
