@@ -155,15 +155,16 @@ class ContrastiveDivergenceRBM(BaseRBM):
     gradient of the hidden units [8]_, and with ``n_gibbs_steps="auto"``, too,
     persistent chains jump between modes by Metropolis steps of their hidden states. If
     the chains remember their states after 20 steps, they get several temperatures [6]_
-    [7]_. After two rounds with a loss, training returns to the best model: with more
-    temperatures, or half of the step size if there are 10, if the training rows lost as
-    well; with a larger weight decay if they did not. It ends when four times the
+    [7]_. After two rounds with a loss, training returns to the best model: with several
+    temperatures, or half of the step size if there are some, if the training rows lost
+    as well; with a larger weight decay if they did not. It ends when four times the
     updates gain less than 0.4 % of what all have gained, when two changes in a row did
     not help (three at the beginning), or at ``max_updates``.
     From the best model, the step size then falls to 0, over 30 % more updates.
 
-    The model is the best one by annealing in both directions; if they differ by more
-    than 1 nat, a `MixingWarning` says so. If rows were held out, the updates that led
+    The model is the best one by annealing in both directions and by the hidden states
+    of rows (see `log_partition`); if these differ by more than 1 nat, a `MixingWarning`
+    says so. If rows were held out, the updates that led
     to it are repeated on all rows (``refit``); the result is kept unless the rows that
     were held out became clearly less likely by it. A model below independent features
     is never returned: the weights are 0 then, with a `MixingWarning`. ``schedule``,
