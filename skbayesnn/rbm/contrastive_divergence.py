@@ -164,11 +164,11 @@ class ContrastiveDivergenceRBM(BaseRBM):
 
     The model is the best one by annealing in both directions and by the hidden states
     of rows (see `log_partition`); if these differ by more than 1 nat, a `MixingWarning`
-    says so. If rows were held out, the updates that led
-    to it are repeated on all rows (``refit``); the result is kept unless the rows that
-    were held out became clearly less likely by it. A model below independent features
-    is never returned: the weights are 0 then, with a `MixingWarning`. ``schedule``,
-    ``early_stopping`` and ``max_gap`` are for a number of epochs.
+    says so. If rows were held out, the updates that led to it are repeated on all rows
+    (``refit``); the result is kept unless the rows that were held out became clearly
+    less likely by it. A model below independent features is never returned: the weights
+    are 0 then, with a `MixingWarning`. ``schedule``, ``early_stopping`` and ``max_gap``
+    are for a number of epochs.
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
     ``sklearn.callback`` shows a bar for the epochs, with the remaining time (it needs

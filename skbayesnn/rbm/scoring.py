@@ -161,14 +161,12 @@ default="auto"
         pair = self._both_directions(betas, n_chains, seed, n_jobs)
         if rows is not None:
             pair = self._reverse_from(rows, pair, seed, n_jobs)
-        result = self._combine(pair, rows)
-        if method == "both":
-            _compare(result, rows is not None)
-            if rows is not None:
-                result = self._raise_to_bound(result, rows)
-        return {"ais": result.forward, "reverse_ais": result.reverse}.get(
-            method, result
-        )
+        if method != "both":
+            result = self._combine(pair)
+            return result.forward if method == "ais" else result.reverse
+        result = self._combine_with_rows(pair, rows)
+        _compare(result, rows is not None)
+        return result if rows is None else self._raise_to_bound(result, rows)
 
     def score_samples(self, X):
         """Compute the log-likelihood of each sample.
@@ -254,7 +252,7 @@ default="auto"
             return {"log_partition": _enumerate(rbm).log_partition}
         seed = draw_seed(self._seed)
         pair = self._both_directions(None, _N_CHAINS, seed, self.n_jobs)
-        result = self._combine(pair)
+        result = self._combine_with_rows(pair)
         found = {"log_partition": result.log_partition}
         if _compare(result):
             # known to be uncertain, it needs no further check
@@ -329,11 +327,18 @@ default="auto"
             interval=(low, max(high, bound)),
         )
 
-    def _combine(self, pair, rows=None):
+    def _combine(self, pair):
+        """Both directions of annealing."""
+        return self._with_lone_states(self._annealed(self._rbm_of_others(), pair))
+
+    def _annealed(self, rbm, pair):
+        offset = annealing.base_log_partition(rbm, self.base_intercept_)
+        return estimates.combine(pair, offset)
+
+    def _combine_with_rows(self, pair, rows=None):
         """Both directions, and what the hidden states of rows say beside them."""
         rbm = self._rbm_of_others()
-        offset = annealing.base_log_partition(rbm, self.base_intercept_)
-        result = estimates.combine(pair, offset)
+        result = self._annealed(rbm, pair)
         states = self._seen.states if rows is None else rows.spread(_N_ROWS)
         if len(states) and len(rbm.weights) and is_standard(rbm):
             with one_blas_thread():

@@ -252,7 +252,7 @@ def test_states_that_are_likelier_than_all_states_warn():
     assert [warning.filename for warning in caught] == [__file__]
     # once for a model
     model.score(rows)
-    with pytest.warns(MixingWarning):
+    with pytest.warns(MixingWarning, match="on the way back"):
         told = model.log_partition("both", X=rows)
     bound = np.logaddexp.reduce(-model.free_energy(rows))
     assert bound - 0.01 < told.log_partition

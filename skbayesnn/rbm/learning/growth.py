@@ -23,7 +23,7 @@ _FRACTIONS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 # model with the unit: if a few chains carry all the weight, the estimate is unreliable.
 _MIN_EFFECTIVE_FRACTION = 0.05
 # Strengths of the penalty that the first search tries, if none is given, and the factor
-# by which later ones depart from the last that was best.
+# by which later ones depart from the last one.
 _PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 _PENALTY_FACTOR = 3.0
 # Fraction of the best gain by which that of a stronger penalty may be smaller.
@@ -43,7 +43,7 @@ class Settings(NamedTuple):
 
     objective: str
     unit_penalty: float | None
-    """None for the strength whose units gain most on held-out samples"""
+    """None for the strongest that costs little of the gain on held-out samples"""
     radius: float | None
     alpha: float | str
     away_steps: bool

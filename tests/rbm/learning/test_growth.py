@@ -211,7 +211,7 @@ def test_growth(objective, alpha, n_corrective_steps):
 
 
 @pytest.mark.parametrize("objective", KINDS)
-def test_the_penalty_is_that_whose_units_gain_most(objective):
+def test_the_penalty_is_the_strongest_that_costs_little(objective):
     """On other samples: of all strengths at first, then of the last and a neighbour."""
     settings = SETTINGS._replace(objective=objective, unit_penalty=None)
     data = blocks_data()

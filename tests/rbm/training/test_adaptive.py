@@ -80,6 +80,10 @@ def test_a_loss_of_both_likelihoods_asks_for_chains_that_mix(persistent):
     efforts = found.plan.n_replicas, found.plan.n_gibbs_steps
     assert efforts[not persistent] > 1 and efforts[persistent] == 1
     assert found.plan.weight_decay == 0.0 and found.plan.n_failed == 0
+    plan = dict(zip(("n_replicas", "n_gibbs_steps"), efforts, strict=True))
+    more, _ = lose_twice(WORSE, settings, **plan)
+    assert more.plan.rate < 0.1
+    assert (more.plan.n_replicas, more.plan.n_gibbs_steps) == efforts
 
 
 @pytest.mark.parametrize(
