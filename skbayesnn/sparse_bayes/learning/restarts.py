@@ -77,18 +77,19 @@ def learn(
         After Ctrl-C, return what has been learned so far, if anything. Otherwise
         Ctrl-C is raised.
     hopeless : float
-        Where the errors of all starts that are screened exceed this, none goes on, and
-        there is no fit: None.
+        Starts that are screened and whose errors exceed this do not go on. If none is
+        left, there is no fit: None.
     """
     seeds = np.random.SeedSequence(seed).spawn(1 if problem.start else n_starts)
-    screened = problem.n_screening if len(seeds) > max(n_networks, MIN_FINALISTS) else 0
+    screens = len(seeds) > max(n_networks, MIN_FINALISTS) or hopeless < np.inf
+    screened = problem.n_screening if screens else 0
     begun = [(seed, None) for seed in seeds]
     out = 0
     if screened:
         runs, interrupted = run_restarts(problem, begun, n_jobs, keep, screened)
-        if min(_ranking_error(problem, run) for run in runs) > hopeless:
+        begun, out = _finalists(problem, seeds, runs, n_networks, hopeless)
+        if not begun:
             return None
-        begun, out = _finalists(problem, seeds, runs, n_networks)
     if not (screened and interrupted):
         runs, interrupted = run_restarts(problem, begun, n_jobs, keep)
     ranked = _rank(problem, runs)
@@ -108,13 +109,14 @@ def learn(
     return fit
 
 
-def _finalists(problem, seeds, runs, n_networks):
+def _finalists(problem, seeds, runs, n_networks, hopeless):
     """Seeds and runs of the starts that go on, and how many of the others diverged."""
     n_kept = max(n_networks, MIN_FINALISTS, math.ceil(FINALISTS * len(runs)))
     errors = [_ranking_error(problem, run) for run in runs]
-    order = np.argsort(errors, kind="stable")
-    out = sum(runs[k].diverged for k in order[n_kept:])
-    return [(seeds[k], runs[k]) for k in sorted(order[:n_kept])], out
+    order = np.argsort(errors, kind="stable").tolist()
+    kept = sorted(k for k in order[:n_kept] if errors[k] <= hopeless)
+    out = sum(run.diverged for k, run in enumerate(runs) if k not in kept)
+    return [(seeds[k], runs[k]) for k in kept], out
 
 
 def _rank(problem, runs):
