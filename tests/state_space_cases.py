@@ -34,6 +34,13 @@ def records(lengths=(120, 80), noise=0.0, seed=0):
     return np.concatenate(U), y, np.repeat(np.arange(len(lengths)), lengths), initial
 
 
+def slow_record(period=400.0):
+    """Inputs and outputs (4000, 1): waves of so many rows."""
+    t = np.arange(4000)
+    y = np.sin(2 * np.pi * t / period)[:, None]
+    return np.cos(2 * np.pi * t / period)[:, None], y
+
+
 NOISE = 0.1
 
 

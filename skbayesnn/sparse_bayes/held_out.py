@@ -8,6 +8,7 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _validation as checks
+from .learning.problem import Start
 from .learning.result import Fit
 from .learning.selection import free_runs_through, squared_errors, steps_through
 from .narx import SparseBayesNARXRegressor
@@ -30,16 +31,21 @@ LINEAR_CYCLES = 5
 
 
 class Task(NamedTuple):
-    """One fit: of a candidate from one start, and the fold that it does not see."""
+    """One fit: of a candidate from one start, and the fold that it does not see.
+
+    A fit to the whole record may go on from the one that did not see the fold
+    ``goes_on_from``.
+    """
 
     candidate: Candidate
     seed: int
     fold: int | None
+    goes_on_from: int | None = None
 
     @property
     def name(self):
         """Of its stage in a checkpoint."""
-        parts = (*self.candidate, self.seed, self.fold)
+        parts = (*self.candidate, *self[1:])
         return " ".join(map(str, parts)).replace(".", ",")
 
 
@@ -48,10 +54,15 @@ class Score(NamedTuple):
 
     error : there, in standard deviations of the outputs
     network : LaggedNetwork or StateSpaceNetwork, None if the fit failed
+    seen : the error on the rows that it was fitted to; 0 for linear models, which have
+        one optimum
+    start : of a fit that goes on from there; None for networks of lags
     """
 
     error: float
     network: LaggedNetwork | StateSpaceNetwork | None
+    seen: float = 0.0
+    start: Start | None = None
 
 
 class Settings(NamedTuple):
@@ -143,15 +154,17 @@ def rows_for_all(data, n_before):
     return data._replace(scored=measured & (before >= n_before))
 
 
-def fit_or_score(task, settings, data, sample):
+def fit_or_score(task, settings, data, sample, start=None):
     """A model of a sample, or the `Score` of a fit that did not see a fold.
 
     The fit sees a ``sample`` of the record; its free run passes through all of it.
+    A fit to the whole record goes on from a ``start``, if there is one.
     """
-    candidate, seed, fold = task
+    candidate, seed, fold, _ = task
     model = make_model(candidate, seed, settings)
     if fold is None:
-        return _fit(model, sample.seen())
+        options = {} if start is None else {"start": start}
+        return _fit(model, sample.seen(), **options)
     least_squares = candidate.model == "linear" and candidate.reg_lambda == 0.0
     enough = LINEAR_CYCLES if least_squares else SCORED_CYCLES
     # how long hidden states are fitted is a part of what is chosen
@@ -164,9 +177,16 @@ def fit_or_score(task, settings, data, sample):
     except (ValueError, FloatingPointError, LinAlgError):
         # nothing is left without the fold, or nothing that it could be fitted to
         return Score(np.inf, None)
-    target = np.where((data.folds == fold)[:, None], data.Y, np.nan)
-    error = error_against(model, data, target, settings.focus)
-    return Score(error, model._model.ensemble.members[0])
+    target, focus = (
+        np.where((data.folds == fold)[:, None], data.Y, np.nan),
+        settings.focus,
+    )
+    error, seen_error, start = error_against(model, data, target, focus), 0.0, None
+    if candidate.model != "linear":
+        seen_error = error_against(model, sample, seen.Y, focus)
+    if candidate.model == "states":
+        start = model._learned.start
+    return Score(error, model._model.ensemble.members[0], seen_error, start)
 
 
 def to_store(result):
@@ -181,8 +201,8 @@ def restored(stored, task, settings, sample):
     """The result of `fit_or_score` from what `to_store` has made of it."""
     if isinstance(stored, Score):
         return stored
-    candidate, seed, _ = task
-    return _fit(make_model(candidate, seed, settings), sample.seen(), stored)
+    model = make_model(task.candidate, task.seed, settings)
+    return _fit(model, sample.seen(), fit=stored)
 
 
 def make_model(candidate, seed, settings):
@@ -213,11 +233,11 @@ def make_model(candidate, seed, settings):
     )
 
 
-def _fit(model, given, fit=None):
+def _fit(model, given, **earlier):
     with warnings.catch_warnings():
         # the error, or the ensemble, says it
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model._learn(given, fit)
+        return model._learn(given, **earlier)
 
 
 def error_against(model, data, target, focus):

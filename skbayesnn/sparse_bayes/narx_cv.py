@@ -17,11 +17,13 @@ from .._sklearn import CallbackSupportMixin, fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import fitted_attributes, set_attributes
 from .calibration import band_factor
+from .candidate_scores import judge
 from .dynamic_predictor import DynamicModel, DynamicPredictorMixin
 from .ensemble_size import MOST, enough_members
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .held_out import (
+    SETTLED,
     Data,
     Settings,
     Task,
@@ -48,6 +50,8 @@ from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
 from .search import (
+    FEW_CYCLES,
+    LEAST_ERROR,
     OUTPUTS,
     Candidate,
     Clock,
@@ -58,7 +62,7 @@ from .search import (
     rivals,
     share_out,
 )
-from .search_runner import Runner, judge
+from .search_runner import Runner
 from .training_record import (
     check_training_record,
     input_names,
@@ -425,7 +429,7 @@ class SparseBayesNARXRegressorCV(
         return [float(s) for s in strengths]
 
     def _search_of_lags(self, data, lags, strengths, longest, **options):
-        """A function that makes the `Search`, see `search_runner.judge`."""
+        """A function that makes the `Search`, see `candidate_scores.judge`."""
         rows = min(len(data.Y), NETWORK_ROWS)
         hidden = check_hidden_layer_sizes(self.hidden_layer_sizes)
         n_signals = data.U.shape[1] + data.Y.shape[1]
@@ -521,30 +525,24 @@ class Members(NamedTuple):
     weights: np.ndarray
 
 
-def learn_members(shares, table, seeds, runner):
+def learn_members(shares, scores, seeds, runner):
     """The `Members` of an ensemble, so many of each candidate as `shares` says.
 
     Each candidate is fitted from several starts, of which those that ended in a worse
     optimum are left out, and all that err far more here than where they were scored. A
     linear model has one optimum, and no second start.
     """
-    n_starts = {
-        candidate: 1 if candidate.model == "linear" or n == 1 else n + 1
-        for candidate, n in shares.items()
-    }
-    # a start of each before the next ones: the time may be over before the last
-    tasks = [
-        Task(candidate, seed, None)
-        for number, seed in enumerate(seeds)
-        for candidate, n in n_starts.items()
-        if number < n
-    ]
+    table = scores.table
     data, focus = runner.data.value, runner.settings.focus
     sample = Shared(data.thinned(MEMBER_ROWS))
     of_states = Shared(rows_for_states(data, STATES_ROWS))
+    more_rows = len(of_states.value.Y) > len(rows_for_states(data, NETWORK_ROWS).Y)
+    starts = {} if more_rows else scores.starts
+    begun = _tasks_of_members(shares, table, starts, seeds)
+    tasks = list(begun)
     samples = {"linear": sample, "network": sample, "states": of_states}
     with at_hand(runner.data, sample, of_states):
-        models = runner.run(tasks, samples)
+        models = runner.run(tasks, samples, begun=begun)
     members, weights, lost = [], [], []
     for candidate, n in shares.items():
         pairs = zip(tasks, models, strict=False)
@@ -569,6 +567,40 @@ def learn_members(shares, table, seeds, runner):
     members = [m for m, good in zip(members, stable, strict=True) if good]
     weights = np.array(weights)[stable]
     return Members(list(shares), members, weights / weights.sum())
+
+
+def _tasks_of_members(shares, table, starts, seeds):
+    """Fits to the whole record: dict of Task to Start, None for those that begin anew.
+
+    Fits of hidden states that were scored go on: they take long, and of these it is
+    known that they are in a good optimum. (Not those to fewer rows: what they have
+    pruned is missing. On a hysteresis, of which they had seen 2,000 of 5,000 rows,
+    errors of a free run were half as large again.)
+    """
+    tasks = {}
+    for candidate, n in shares.items():
+        n_starts = 1 if candidate.model == "linear" or n == 1 else n + 1
+        folds = [*_good_folds(candidate, table, starts), *[None] * n_starts]
+        for seed, fold in zip(seeds, folds[:n_starts], strict=False):
+            task = Task(candidate, seed, None, fold)
+            tasks[task] = starts.get((candidate, fold))
+    # a start of each before the next ones: the time may be over before the last
+    return dict(sorted(tasks.items(), key=lambda item: seeds.index(item[0].seed)))
+
+
+def _good_folds(candidate, table, starts):
+    """Stretches behind whose fits a fit to the whole record goes on, the best first.
+
+    Those whose error is not far above that of the best candidate. Fits of few cycles
+    begin anew, because more of them are another model.
+    """
+    if candidate.max_cycles <= FEW_CYCLES:
+        return []
+    tried = np.array(list(table.errors.values()))
+    least = np.where(np.isnan(tried), np.inf, tried).min(axis=0)
+    ratio = table.errors[candidate] / np.maximum(least, LEAST_ERROR)
+    good = [k for k in np.argsort(ratio).tolist() if ratio[k] <= SETTLED]
+    return [k for k in good if (candidate, k) in starts]
 
 
 def make_searched_model(members, scores, data):
@@ -610,7 +642,7 @@ def search_members(
     data : Data
     settings : Settings
     make_search : callable
-        See `search_runner.judge`.
+        See `candidate_scores.judge`.
     callbacks, fit_task : Callbacks, and their context of the fit
     columns : tuple of str
         Of ``cv_results_``.
@@ -622,14 +654,15 @@ def search_members(
         options = clock, checkpoint, estimator.n_jobs, estimator.verbose
         runner = Runner(Shared(data), settings, *options, callbacks, fit_task)
         most = MOST if n_members == "auto" else n_members
-        seeds = start_seeds(checkpoint.seed, max(estimator.cv, 2 * most))
+        n_seeds = 2 * max(estimator.cv, most)
+        seeds = start_seeds(checkpoint.seed, n_seeds)
         options = runner, seeds, samples_to_score(data), estimator.cv, SEARCH_TIME
         scores = judge(make_search, *options)
         close = close_to_best(scores.table)
         if n_members == "auto":
             n_members = _enough_members(close, scores, data, settings.focus)
         shares = share_out(close, scores.table, n_members)
-        members = learn_members(shares, scores.table, seeds, runner)
+        members = learn_members(shares, scores, seeds, runner)
     references = reference_errors(data, settings.focus)
     results = summarize(scores.table, list(shares), references, columns)
     return Found(make_searched_model(members, scores, data), members, results)

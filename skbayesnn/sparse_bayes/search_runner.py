@@ -5,11 +5,10 @@ from typing import NamedTuple
 from joblib import delayed
 
 from .._callbacks import Callbacks
-from .._parallel import Shared, at_hand, in_order, with_shared
+from .._parallel import Shared, in_order, with_shared
 from .._persistence import Checkpoint, Progress
-from .drift import drift
-from .held_out import Settings, Task, fit_or_score, restored, to_store
-from .search import Clock, Table
+from .held_out import Settings, fit_or_score, restored, to_store
+from .search import Clock
 
 
 class Runner(NamedTuple):
@@ -32,7 +31,7 @@ class Runner(NamedTuple):
     callbacks: Callbacks
     fit_task: object
 
-    def run(self, tasks, samples, fraction=1.0):
+    def run(self, tasks, samples, fraction=1.0, begun=None):
         """Fitted models, or a `Score` for tasks with a fold, in their order.
 
         Behind this fraction of the time no further fit begins but the first. A callback
@@ -44,12 +43,15 @@ class Runner(NamedTuple):
             Of one round: all with a fold, or all without.
         samples : dict of str to Shared of Data
             What linear models and networks are fitted to.
+        begun : dict of Task to Start
+            Where those begin that go on from another fit.
         """
         if not tasks:
             return []
         found = {task: self.checkpoint.load(task.name) for task in tasks}
         missing = [task for task in tasks if found[task] is None]
-        fits = in_order(self._jobs(missing, samples, fraction), self.n_jobs)
+        jobs = self._jobs(missing, samples, fraction, begun or {})
+        fits = in_order(jobs, self.n_jobs)
         results, n_fitted, begin = [], 0, self.clock.passed
         a_round = self._begin_round(tasks)
         for task in tasks:
@@ -85,12 +87,12 @@ class Runner(NamedTuple):
         context = self.fit_task.subcontext(name, max_subtasks=len(tasks))
         return self.callbacks.begin(context)
 
-    def _jobs(self, tasks, samples, fraction):
+    def _jobs(self, tasks, samples, fraction, begun):
         for number, task in enumerate(tasks):
             if number and self.clock.over(fraction):
                 return
             sample = samples[task.candidate.model]
-            arguments = task, self.settings, self.data, sample
+            arguments = task, self.settings, self.data, sample, begun.get(task)
             yield delayed(with_shared)(fit_or_score, *arguments)
 
     def _keep(self, task, result):
@@ -98,56 +100,6 @@ class Runner(NamedTuple):
         at_once = task.fold is None
         progress = Progress(to_store(result), {}, 0, self.clock.passed, at_once)
         self.checkpoint.save(task.name, progress)
-
-
-class Scores(NamedTuple):
-    """What the fits of a search have told about its candidates.
-
-    table : Table
-        Their held-out errors.
-    networks : dict of (Candidate, int) to LaggedNetwork or StateSpaceNetwork
-        By the stretch that they did not see.
-    """
-
-    table: Table
-    networks: dict
-
-
-def judge(make_search, runner, seeds, samples, n_folds, fraction):
-    """The `Scores` of the candidates of a search.
-
-    Parameters
-    ----------
-    make_search : callable
-        Takes a `Table`, a function that fills it for pairs of candidate and fold, and
-        one that tells how far a candidate drifts.
-    seeds : list of int
-        Of the fits without each fold.
-    samples : dict of str to Shared of Data
-        What the models of candidates are fitted to.
-    fraction : float
-        Of the time, behind which no further fit begins but the first.
-    """
-    table, networks = Table(n_folds), {}
-
-    def evaluate(pairs):
-        if table.errors and runner.clock.over(fraction):
-            return
-        tasks = [Task(c, seeds[fold], fold) for c, fold in pairs]
-        scores = runner.run(tasks, samples, fraction)
-        # fewer than tasks when the time is over
-        for (candidate, fold), score in zip(pairs, scores, strict=False):
-            table.add(candidate, fold, score.error)
-            if score.network is not None:
-                networks[candidate, fold] = score.network
-
-    def drift_of(candidate):
-        fits = (one for (of, _), one in networks.items() if of == candidate)
-        return drift(list(fits), runner.data.value)
-
-    with at_hand(runner.data, *samples.values()):
-        make_search(table, evaluate, drift_of).run()
-    return Scores(table, networks)
 
 
 def _report(task, result, n_left, a_fit):

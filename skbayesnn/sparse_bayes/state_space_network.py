@@ -13,8 +13,9 @@ from .dynamic_predictor import DynamicPredictorMixin, estimators_of, make_state_
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .kernels.activations import ACTIVATION_NAMES
-from .learning.dense_rows import with_whole_steps
+from .learning.all_rows import resume, with_whole_steps
 from .learning.order_search import learn_states
+from .learning.result import Fit
 from .learning.state_order import count_states
 from .learning.state_space_problem import pose_state_space
 from .parameters import STATE_SPACE_CONSTRAINTS, learning_options
@@ -257,16 +258,24 @@ class SparseBayesStateSpaceRegressor(
         return self._learn(check_training_record(self, X, y, sessions))
 
     @on_one_blas_thread
-    def _learn(self, given, fit=None):
-        """The fit to a `TrainingRecord`, or what an earlier one has learned of it."""
+    def _learn(self, given, fit=None, start=None):
+        """The fit to a `TrainingRecord`, or what an earlier one has learned of it.
+
+        With a ``start``, the fit goes on from there.
+        """
         vars(self).update(given.attributes)
         options = learning_options(self._fixed_parameters(), given.Y.shape[1])
         U, Y, starts = without_gaps(given.U, given.Y, given.starts)
         lag = max(1, min(self.linear_lags, int(np.diff(starts).min()) // 3))
         difference = self._check_output(Y.shape[1])
         arguments = U, Y, starts, self.n_states, lag, difference
-        problem = pose_state_space(options, *arguments)
-        if fit is None:
+        earlier = start if fit is None else fit.networks[0].start
+        scaling = None if earlier is None else earlier.scaling
+        problem = pose_state_space(options, *arguments, scaling)
+        if fit is None and start is not None:
+            learned = resume(problem, start, draw_seed(self.random_state))
+            fit = Fit((learned,), int(learned.diverged), False)
+        elif fit is None:
             fit = learn_states(
                 problem,
                 draw_seed(self.random_state),

@@ -18,7 +18,13 @@ from skbayesnn import (
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes import dynamic_system, held_out, narx_cv, search_runner
+from skbayesnn.sparse_bayes import (
+    candidate_scores,
+    dynamic_system,
+    held_out,
+    narx_cv,
+    search_runner,
+)
 from skbayesnn.sparse_bayes.dynamic_system import kind_of
 from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
@@ -249,8 +255,9 @@ def test_linear_models_alone_and_networks_alone(data):
     assert set(model.cv_results_["model"][2:]) == {"network"}
 
 
-def test_every_kind_is_scored_on_the_same_stretches():
+def test_every_kind_is_scored_on_the_same_stretches(monkeypatch):
     """Errors of hidden states, recomputed by fits that do not see a stretch."""
+    monkeypatch.setattr(candidate_scores, "SETTLED", np.inf)
     u, y = record(120)
     number = np.arange(120) // 60
     fold = np.tile(np.arange(60) * CV // 60, 2)
@@ -323,6 +330,8 @@ def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data):
     choose(monkeypatch, STATES, LAGS)
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
     tasks, fit = [], search_runner.fit_or_score
+    # more than those of a fit that begins anew
+    options = {"max_cycles": 20}
 
     def counted(task, *arguments):
         if len(tasks) == limit:
@@ -332,20 +341,21 @@ def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data):
 
     monkeypatch.setattr(search_runner, "fit_or_score", counted)
     limit = None
-    expected = quietly(estimator(), u, y)
+    expected = quietly(estimator(**options), u, y)
     everything = list(tasks)
     kinds = [(task.candidate.model, task.fold is None) for task in everything]
     assert ("states", True) in kinds and ("states", False) in kinds
+    assert any(task.goes_on_from is not None for task in everything)
     # behind the first fit of hidden states without a stretch, and to all rows
     for kind in (("states", False), ("states", True)):
         path, limit = tmp_path / kind[0] / str(kind[1]), kinds.index(kind) + 1
         path.parent.mkdir(exist_ok=True)
         tasks.clear()
         with pytest.raises(KeyboardInterrupt):
-            quietly(estimator(checkpoint=path), u, y)
+            quietly(estimator(checkpoint=path, **options), u, y)
         done, limit = limit, None
         tasks.clear()
-        model = quietly(estimator(checkpoint=path), u, y)
+        model = quietly(estimator(checkpoint=path, **options), u, y)
         assert tasks == everything[done:]
         assert_same(model, expected, u, y)
 
@@ -658,6 +668,76 @@ def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):
     assert rows(y + 0.1 * noise) == 800
     monkeypatch.setattr(narx_cv, "DENSE_ROWS", 3999)
     assert rows(y) == 800
+
+
+def test_fits_of_hidden_states_go_on_from_those_that_were_scored(monkeypatch, data):
+    """Once for each good one, with what it has learned; what is left begins anew."""
+    calls, fit = [], search_runner.fit_or_score
+
+    def noted(task, settings, given, sample, start):
+        result = fit(task, settings, given, sample, start)
+        calls.append((task, start, result))
+        return result
+
+    monkeypatch.setattr(search_runner, "fit_or_score", noted)
+    choose(monkeypatch, STATES, LAGS)
+    model = quietly(estimator(max_cycles=20, n_estimators=6), *data)
+    scored = {t.fold: r for t, _, r in calls if t.candidate.max_cycles == 20}
+    final = [call for call in calls if call[0].fold is None]
+    assert {one.candidate.model for one, *_ in final} == {"states", "network"}
+    went_on = []
+    for task, start, member in final:
+        if task.goes_on_from is None:
+            assert start is None
+            continue
+        went_on.append(task.goes_on_from)
+        assert start is scored[task.goes_on_from].start
+        assert member in model.estimators_
+    assert sorted(went_on) == [0, 1]
+    assert [t.candidate.max_cycles for t, s, _ in final if s is not None] == [20, 20]
+
+
+def test_poor_fits_and_those_of_few_cycles_do_not_go_on():
+    few, long = STATES._replace(max_cycles=15), STATES._replace(max_cycles=200)
+    table = Table(4)
+    for fold, error in enumerate((0.1, 0.3, np.inf)):
+        table.add(few, fold, 0.1)
+        table.add(long, fold, error)
+    starts = {(c, fold): object() for c in (few, long) for fold in range(3)}
+    shares = {long: 3, few: 2, LAGS: 1}
+    tasks = narx_cv._tasks_of_members(shares, table, starts, [7, 8, 9, 10, 11])
+    assert [(t.candidate, t.seed, t.goes_on_from) for t in tasks] == [
+        (long, 7, 0),
+        (few, 7, None),
+        (LAGS, 7, None),
+        (long, 8, None),
+        (few, 8, None),
+        (long, 9, None),
+        (few, 9, None),
+        (long, 10, None),
+    ]
+    begun = [start for start in tasks.values() if start is not None]
+    assert begun == [starts[long, 0]]
+    table.add(long, 3, 0.05)
+    starts[long, 3] = object()
+    # alone on its stretch
+    tasks = narx_cv._tasks_of_members({long: 2}, table, starts, [7, 8, 9])
+    assert [t.goes_on_from for t in tasks] == [0, 3, None]
+
+
+def test_fits_to_fewer_rows_do_not_go_on(monkeypatch, data):
+    tasks, fit = [], search_runner.fit_or_score
+
+    def noted(task, *others):
+        tasks.append((task, others[-1]))
+        return fit(task, *others)
+
+    monkeypatch.setattr(search_runner, "fit_or_score", noted)
+    monkeypatch.setattr(narx_cv, "NETWORK_ROWS", 149)
+    choose(monkeypatch, STATES)
+    quietly(estimator(max_cycles=20), *data)
+    final = [(t.goes_on_from, start) for t, start in tasks if t.fold is None]
+    assert final == [(None, None)] * 3
 
 
 def test_fits_that_err_far_more_than_they_should_are_left_out(monkeypatch, data):

@@ -7,6 +7,7 @@ from search_cases import estimator, quietly, record
 from sklearn.base import clone
 
 from skbayesnn import DynamicSystemRegressor
+from skbayesnn.sparse_bayes import candidate_scores
 
 callbacks = pytest.importorskip(
     "sklearn.callback", reason="callbacks need scikit-learn 1.9 or later"
@@ -64,7 +65,9 @@ class Failing(Recorder):
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_callbacks_see_rounds_and_their_fits(kind):
+def test_callbacks_see_rounds_and_their_fits(kind, monkeypatch):
+    # no fit is begun anew
+    monkeypatch.setattr(candidate_scores, "SETTLED", np.inf)
     u, y = record(100)
     recorder, plain = Recorder(), quietly(SEARCHES[kind], u, y)
     model = quietly(clone(SEARCHES[kind]).set_callbacks(recorder), u, y)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels.activations import ACTIVATION_NAMES
-from .dense_rows import refine
+from .all_rows import refine
 from .restarts import learn
 from .stages import FIRST_STAGE_CYCLES
 from .state_order import count_states, price

@@ -138,7 +138,9 @@ class StateSpaceStarts(NamedTuple):
         layers[-1][0][levels, outputs] = False
 
 
-def pose_state_space(options, U, Y, starts, n_states, lag, difference=False):
+def pose_state_space(
+    options, U, Y, starts, n_states, lag, difference=False, scaling=None
+):
     """The problem of a state-space network of outputs Y (n, n_outputs), NaN missing.
 
     Its data are all rows, its stages those of a fraction of them, see `dense_rows`.
@@ -152,9 +154,11 @@ def pose_state_space(options, U, Y, starts, n_states, lag, difference=False):
     difference : bool
         Whether the first states are the levels of the outputs, which sum up what the
         network says.
+    scaling : Scaling or None
+        Of an earlier fit, from which this one goes on; None for that of the record.
     """
     n_inputs, n_outputs, n_sessions = U.shape[1], Y.shape[1], len(starts) - 1
-    scaling = _scaling(U, Y, n_states, n_sessions)
+    scaling = _scaling(U, Y, n_states, n_sessions, scaling)
     inputs = slice(n_states, n_states + n_inputs)
     constant = is_constant(U)
     U = (U - scaling.x_offset[inputs]) / scaling.x_scale[inputs]
@@ -214,10 +218,16 @@ def _linear_model(U, Y, starts, n_states, lag, difference):
     return realize(U, Y, starts, n_states, min(lag, int(np.diff(starts).min())))
 
 
-def _scaling(U, Y, n_states, n_sessions):
-    """Signals with mean 0 and variance 1; states and sessions as they are."""
-    mean = np.nanmean(Y, axis=0)
-    of_signals = make_scaling(U, np.where(np.isnan(Y), mean, Y), normalize=True)
+def _scaling(U, Y, n_states, n_sessions, earlier):
+    """Of signals with mean 0 and variance 1, or as earlier; states are as they are."""
+    if earlier is None:
+        mean = np.nanmean(Y, axis=0)
+        of_signals = make_scaling(U, np.where(np.isnan(Y), mean, Y), normalize=True)
+    else:
+        inputs = slice(n_states, n_states + U.shape[1])
+        of_signals = earlier._replace(
+            x_offset=earlier.x_offset[inputs], x_scale=earlier.x_scale[inputs]
+        )
     before, behind = np.zeros(n_states), np.zeros(n_sessions)
     offset = np.concatenate([before, of_signals.x_offset, behind])
     scale = np.concatenate([before + 1.0, of_signals.x_scale, behind + 1.0])

@@ -1,0 +1,103 @@
+"""Scores of the candidates of a search: for each stretch, of a fit that did not see it.
+
+A single start may end in a poor optimum, and would then decide on its candidate. It
+shows on the rows that the fit has seen: the fits without other stretches, which have
+seen nearly the same rows, err far less there. Such a fit is begun anew, once, and of
+both the one counts that errs less on what it has seen.
+"""
+
+from typing import NamedTuple
+
+from .._parallel import at_hand
+from .drift import drift
+from .held_out import SETTLED, Task
+from .search import Table
+
+
+class Scores(NamedTuple):
+    """What the fits of a search have told about its candidates.
+
+    table : Table
+        Their held-out errors.
+    fits : dict of (Candidate, int) to held_out.Score
+        By the stretch that they did not see.
+    """
+
+    table: Table
+    fits: dict
+
+    @property
+    def networks(self):
+        """The network of every fit that has one."""
+        found = {pair: score.network for pair, score in self.fits.items()}
+        return {pair: one for pair, one in found.items() if one is not None}
+
+    @property
+    def starts(self):
+        """Where fits of hidden states to the whole record can go on."""
+        found = {pair: score.start for pair, score in self.fits.items()}
+        return {pair: one for pair, one in found.items() if one is not None}
+
+    def put(self, pair, score):
+        """Keep the score of a candidate and a stretch, in place of an earlier one."""
+        self.table.add(*pair, score.error)
+        self.fits[pair] = score
+
+    def poor(self, candidates):
+        """Pairs whose fits err far more on what they have seen than their likes."""
+        found = []
+        for candidate in candidates:
+            seen = {
+                pair: score.seen
+                for pair, score in self.fits.items()
+                if pair[0] == candidate and score.network is not None
+            }
+            limit = SETTLED * min(seen.values(), default=0.0)
+            found += [pair for pair, error in seen.items() if error > limit]
+        return found
+
+
+def judge(make_search, runner, seeds, samples, n_folds, fraction):
+    """The `Scores` of the candidates of a search.
+
+    Parameters
+    ----------
+    make_search : callable
+        Takes a `Table`, a function that fills it for pairs of candidate and fold, and
+        one that tells how far a candidate drifts.
+    seeds : list of int
+        Of the fits without each fold, and of those that are begun anew.
+    samples : dict of str to Shared of Data
+        What the models of candidates are fitted to.
+    fraction : float
+        Of the time, behind which no further fit begins but the first.
+    """
+    scores, begun_anew = Scores(Table(n_folds), {}), set()
+
+    def fit(pairs, first_seed):
+        tasks = [Task(c, seeds[first_seed + fold], fold) for c, fold in pairs]
+        # fewer than tasks when the time is over
+        return zip(pairs, runner.run(tasks, samples, fraction), strict=False)
+
+    def evaluate(pairs):
+        if scores.fits and runner.clock.over(fraction):
+            return
+        for pair, score in fit(pairs, 0):
+            scores.put(pair, score)
+        poor = scores.poor(dict.fromkeys(candidate for candidate, _ in pairs))
+        poor = [pair for pair in poor if pair not in begun_anew]
+        begun_anew.update(poor)
+        if runner.clock.over(fraction):
+            return
+        for pair, score in fit(poor, n_folds):
+            if score.seen < scores.fits[pair].seen:
+                scores.put(pair, score)
+
+    def drift_of(candidate):
+        networks = scores.networks.items()
+        return drift([n for (of, _), n in networks if of == candidate], data)
+
+    data = runner.data.value
+    with at_hand(runner.data, *samples.values()):
+        make_search(scores.table, evaluate, drift_of).run()
+    return scores
