@@ -177,16 +177,17 @@ def fit_or_score(task, settings, data, sample, start=None):
     except (ValueError, FloatingPointError, LinAlgError):
         # nothing is left without the fold, or nothing that it could be fitted to
         return Score(np.inf, None)
-    target, focus = (
-        np.where((data.folds == fold)[:, None], data.Y, np.nan),
-        settings.focus,
+    target = np.where((data.folds == fold)[:, None], data.Y, np.nan)
+    score = Score(
+        error_against(model, data, target, settings.focus),
+        model._model.ensemble.members[0],
     )
-    error, seen_error, start = error_against(model, data, target, focus), 0.0, None
     if candidate.model != "linear":
-        seen_error = error_against(model, sample, seen.Y, focus)
+        of_seen = error_against(model, sample, seen.Y, settings.focus)
+        score = score._replace(seen=of_seen)
     if candidate.model == "states":
-        start = model._learned.start
-    return Score(error, model._model.ensemble.members[0], seen_error, start)
+        score = score._replace(start=model._learned.start)
+    return score
 
 
 def to_store(result):

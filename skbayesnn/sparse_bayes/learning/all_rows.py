@@ -7,9 +7,9 @@ whole record may go on from one that has not seen a stretch of it.
 
 import numpy as np
 
-from ..network import join_layers, split_layers
+from ..network import split_layers
 from ..records.layout import Stage
-from .prior import MAX_VARIANCE, Prior, parameter_variance
+from .prior import Prior, parameter_variance
 from .restarts import learn
 
 
@@ -29,11 +29,11 @@ def resume(problem, start, seed):
     Parameters
     ----------
     start : Start
-        Of a network with whole steps, in the scaling of the problem. The records of its
-        fit may have had other sessions; the new ones begin at the state 0 then.
+        Of a network with whole steps, for the same sessions and in the scaling of the
+        problem.
     """
     start = _with_small_steps(start, problem.data.run, problem.starts)
-    return _fit_all_rows(problem, _for_sessions(start, problem.starts), seed)
+    return _fit_all_rows(problem, start, seed)
 
 
 def _fit_all_rows(problem, start, seed):
@@ -94,18 +94,14 @@ def _step_factors(network, step, starts):
     factor = np.ones(len(network.theta))
     blocks = split_layers(factor, network.sizes, network.skip)
     n_states = starts.n_states
+    sessions = network.units[0] >= starts.sizes[0] - starts.n_sessions
     for weights, biases in (blocks[len(network.sizes) - 2], blocks[-1]):
         weights[:, :n_states] = step
         if len(biases):
             biases[:n_states] = step
     # where sessions begin is the same for every step
-    blocks[-1][0][_sessions(network, starts)] = 1.0
+    blocks[-1][0][sessions] = 1.0
     return factor
-
-
-def _sessions(network, starts):
-    """The features of a network that say where sessions begin."""
-    return network.units[0] >= starts.sizes[0] - starts.n_sessions
 
 
 def _held_weights(network, run, starts):
@@ -121,39 +117,3 @@ def _scaled_prior(prior, factor):
     """The prior of weights so many times larger, each with a variance of its own."""
     labels = np.where(prior.labels[0] >= 0, np.arange(len(factor)), -1)
     return Prior((labels,), (parameter_variance(prior) * factor**2,))
-
-
-def _for_sessions(start, starts):
-    """A start of a network for other sessions, all of which begin at the state 0."""
-    network, n_sessions = start.network, starts.n_sessions
-    n_before = network.full_sizes[0] - (starts.sizes[0] - n_sessions)
-    if n_before == n_sessions:
-        return start
-    n_kept = int(np.count_nonzero(network.units[0] < network.full_sizes[0] - n_before))
-    features = np.arange(starts.sizes[0] - n_sessions, starts.sizes[0])
-    sizes = network.sizes.copy()
-    sizes[0] = n_kept + n_sessions
-
-    def with_sessions(values, new):
-        """Values of parameters, with ``new`` at the weights of the new sessions."""
-        layers = split_layers(values, network.sizes, network.skip)
-        for block in (0, -1):
-            weights, biases = layers[block]
-            rows = np.full((n_sessions, weights.shape[1]), new)
-            layers[block] = np.concatenate([weights[:n_kept], rows]), biases
-        return join_layers(layers)
-
-    keep = with_sessions(network.keep, False)
-    linear = split_layers(keep, sizes, network.skip)[-1][0]
-    linear[n_kept:, network.units[-1] < starts.n_states] = True
-    variance = with_sessions(parameter_variance(start.prior), MAX_VARIANCE)
-    is_bias = with_sessions(start.prior.labels[0] < 0, False)
-    labels = np.where(is_bias, -1, np.arange(len(variance)))
-    network = network._replace(
-        theta=with_sessions(network.theta, 0.0),
-        keep=keep,
-        sizes=sizes,
-        units=(np.append(network.units[0][:n_kept], features), *network.units[1:]),
-        full_sizes=starts.sizes,
-    )
-    return start._replace(network=network, prior=Prior((labels,), (variance,)))

@@ -1,20 +1,17 @@
-"""Fits to all rows that go on from others: whole steps, missed rows, other sessions."""
+"""Fits to all rows that go on from others: whole steps, missed rows."""
 
 import numpy as np
 import pytest
 from state_space_cases import slow_record
 
 from skbayesnn.sparse_bayes.learning.all_rows import (
-    _for_sessions,
     _with_small_steps,
     refine,
     resume,
     with_whole_steps,
 )
-from skbayesnn.sparse_bayes.learning.prior import parameter_variance
 from skbayesnn.sparse_bayes.learning.restarts import learn
 from skbayesnn.sparse_bayes.learning.state_space_problem import pose_state_space
-from skbayesnn.sparse_bayes.network import split_layers
 from skbayesnn.sparse_bayes.parameters import learning_options
 from skbayesnn.sparse_bayes.state_space_network import SparseBayesStateSpaceRegressor
 
@@ -55,7 +52,7 @@ def test_whole_steps_are_the_same_function_and_posterior(hidden, difference):
 @pytest.mark.parametrize("period", [40.0, 400.0])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_goes_on_from_one_that_missed_a_part(period, difference):
-    """With rows of every density, and with other sessions."""
+    """With rows of every density."""
     U, Y = slow_record(period)
     seen = Y.copy()
     seen[1000:1500] = np.nan
@@ -64,50 +61,18 @@ def test_a_fit_goes_on_from_one_that_missed_a_part(period, difference):
     first = pose_state_space(options, U, seen, STARTS, 2, 10, difference)
     before = learn(first, 0).networks[0]
     before = refine(first, before, 0)
-    for starts in (STARTS, np.array([0, 4000]), np.array([0, 1000, 2000, 4000])):
-        arguments = U, Y, starts, 2, 10, difference, before.start.scaling
-        problem = pose_state_space(options, *arguments)
-        few = problem._replace(max_cycles=3)
-        after = resume(few, before.start, 0)
-        network = after.fitted.network
-        data = with_whole_steps(problem.data).select_inputs(network.units[0])
-        error = np.sqrt(data.squared_errors(network) / data.counts)
-        old = with_whole_steps(first.data).select_inputs(before.fitted.network.units[0])
-        missed = np.sqrt(old.squared_errors(before.fitted.network) / old.counts)
-        assert len(after.history["objective"]) == 3
-        assert error < 2.0 * missed + 0.01
-        assert network.full_sizes == problem.sizes
+    arguments = U, Y, STARTS, 2, 10, difference, before.start.scaling
+    problem = pose_state_space(options, *arguments)
+    after = resume(problem._replace(max_cycles=3), before.start, 0)
+    assert len(after.history["objective"]) == 3
+    assert error(after, problem) < 2.0 * error(before, first) + 0.01
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_other_sessions_begin_at_the_state_zero():
-    U, Y = slow_record()
-    model = SparseBayesStateSpaceRegressor(hidden_layer_sizes=(2,), max_cycles=1)
-    options = learning_options(model._fixed_parameters(), 1)
-    one, two = (
-        pose_state_space(options, U, Y, starts, 3, 10)
-        for starts in (np.array([0, 4000]), STARTS)
-    )
-    start = learn(two, 0).networks[0].start
-    assert _for_sessions(start, two.starts) is start
-    other = _for_sessions(start, one.starts)
-    network = other.network
-    assert network.full_sizes == one.sizes
-    assert network.sizes[0] == start.network.sizes[0] - 1
-    linear = split_layers(network.theta, network.sizes, network.skip)[-1][0]
-    before = split_layers(start.network.theta, start.network.sizes, True)[-1][0]
-    np.testing.assert_array_equal(linear[:-1], before[:-2])
-    assert (linear[-1] == 0.0).all()
-    kept = split_layers(network.keep, network.sizes, network.skip)
-    np.testing.assert_array_equal(kept[-1][0][-1], [True] * 3 + [False])
-    assert not kept[0][0][-1].any()
-    variance = parameter_variance(start.prior)
-    parts = split_layers(parameter_variance(other.prior), network.sizes, True)
-    expected = split_layers(variance, start.network.sizes, True)
-    for (weights, biases), (old, old_biases) in zip(parts, expected, strict=True):
-        # three states and an input, or the hidden units
-        np.testing.assert_array_equal(weights[:4], old[:4])
-        np.testing.assert_array_equal(biases, old_biases)
+def error(learned, problem):
+    """Root mean square of the outputs that a problem has."""
+    network = learned.fitted.network
+    data = with_whole_steps(problem.data).select_inputs(network.units[0])
+    return np.sqrt(data.squared_errors(network) / data.counts)
 
 
 def _unscaled(network, data, starts):
