@@ -192,7 +192,10 @@ class DynamicSystemRegressor(
     units, and with rectified linear ones where its error is less than three times that
     of the best model of lags. Others follow where it is less than 1.75 times as large,
     first the better one of these, fitted until its objective settles, with the search
-    for the number of states of :class:`SparseBayesStateSpaceRegressor`.
+    for the number of states of :class:`SparseBayesStateSpaceRegressor`. Such fits go on
+    to the whole record, if they have seen all of its rows but those of a stretch, as in
+    records of up to 2,000 rows. As in :class:`SparseBayesNARXRegressorCV`, fits that
+    ended in a poor optimum are begun anew.
 
     With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
     round of the search is, and the time that it still takes (it needs rich). A callback

@@ -112,10 +112,12 @@ class SparseBayesNARXRegressorCV(
     passes through it is scored there (one-step errors for ``focus="prediction"``).
     Linear ARX models come first, then networks that were fitted to free runs and to
     one-step errors, with several lags and strengths of the prior, on a few stretches;
-    the best of them are tried on more. Those close to the best form an ensemble of fits
-    to the whole record: their error is at most 1.2 times as large, or at most 1.4 times
-    if that is within a standard error over the stretches. If no network is better than
-    the best linear ARX model, that is the result.
+    the best of them are tried on more. A fit that errs more than 1.5 times the best one
+    of its candidate on what it has seen ended in a poor optimum, and is begun anew,
+    once. Those close to the best form an ensemble of fits to the whole record: their
+    error is at most 1.2 times as large, or at most 1.4 times if that is within a
+    standard error over the stretches. If no network is better than the best linear ARX
+    model, that is the result.
 
     Parameters
     ----------
