@@ -194,8 +194,9 @@ class DynamicSystemRegressor(
     first the better one of these, fitted until its objective settles, with the search
     for the number of states of :class:`SparseBayesStateSpaceRegressor`. Such fits go on
     to the whole record, if they have seen all of its rows but those of a stretch, as in
-    records of up to 2,000 rows. As in :class:`SparseBayesNARXRegressorCV`, fits that
-    ended in a poor optimum are begun anew.
+    records of up to 2,000 rows or of dense ones. As in
+    :class:`SparseBayesNARXRegressorCV`, fits that ended in a poor optimum are begun
+    anew.
 
     With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
     round of the search is, and the time that it still takes (it needs rich). A callback

@@ -330,7 +330,7 @@ def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data):
     choose(monkeypatch, STATES, LAGS)
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
     tasks, fit = [], search_runner.fit_or_score
-    # more than those of a fit that begins anew
+    # so many that fits of hidden states go on
     options = {"max_cycles": 20}
 
     def counted(task, *arguments):
