@@ -82,7 +82,8 @@ class Settings(NamedTuple):
     damping: float | None = None
     """of the natural gradient; None for the plain one"""
     jumps: bool = False
-    """whether persistent chains of a standard RBM also move by `jumps`"""
+    """whether the persistent chains of a standard RBM, of several temperatures those of
+    the model, also move by `jumps`"""
 
 
 @saved_as("State of contrastive divergence")
@@ -348,12 +349,15 @@ def _persistent_sample(settings, state, batch, seed):
 
 def _tempered_sample(settings, state, batch, seed):
     """The same with replicas."""
-    replicas = tempering.advance(
-        state.rbm, state.transposed, state.chains, seed, state.step
-    )
+    rbm, transposed, replicas = state.rbm, state.transposed, state.chains
+    if settings.jumps and state.step % JUMPING == 0:
+        x, v = product(batch, transposed), replicas.states[-1]
+        v = jumps.move_visible(rbm, transposed, x, v, seed, state.step)
+        replicas = tempering.place(replicas, v)
+    replicas = tempering.advance(rbm, transposed, replicas, seed, state.step)
     v = replicas.states[-1]
-    means = product(np.concatenate([batch, v]), state.transposed)
-    kernels.mean_units(means, state.rbm.hidden, 0, means.shape[1])
+    means = product(np.concatenate([batch, v]), transposed)
+    kernels.mean_units(means, rbm.hidden, 0, means.shape[1])
     return v, means, replicas
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from ..._random import Stream, derived_seed, generator
 from ..._sklearn import on_one_blas_thread
 from ..row_mixture import RowMixture, summed_out
-from ..states import product
+from ..states import draw_from, product
 
 # Units of each chain that may flip in an update.
 _FLIPS = 4
@@ -50,6 +50,17 @@ def move(rbm, x, h, seed, number):
     taken = -rng.standard_exponential(len(h)) < gain
     chosen = np.arange(len(h)) + len(h) * taken
     return _flip(rbm, both[chosen], y[chosen], log_p[chosen], rng)
+
+
+def move_visible(rbm, transposed, x, v, seed, number):
+    """Visible states (n_chains, n_features) after the same steps of hidden ones.
+
+    ``transposed`` holds the weights of ``rbm``.
+    """
+    place = derived_seed(seed, Stream.JUMPS, 1)
+    h = draw_from(v, transposed, rbm.hidden, (place, 2 * number, 0))
+    h = move(rbm, x, h, seed, number)
+    return rbm.units.draw_from(h, rbm.weights, rbm.visible, (place, 2 * number + 1, 0))
 
 
 def _flip(rbm, h, y, log_p, rng):

@@ -63,18 +63,23 @@ def _path(rbm, chains, seed, rows):
     """Visible states of the chains, before the first step and after each."""
     transposed = by_feature(rbm.weights)
     if isinstance(chains, tempering.Replicas):
-        return _replicas(rbm, transposed, chains, seed)
+        return _replicas(rbm, transposed, chains, seed, rows)
     if is_standard(rbm):
         return _standard(rbm, transposed, chains, seed, rows)
     return _fractional(rbm, chains, seed)
 
 
-def _replicas(rbm, transposed, replicas, seed):
+def _replicas(rbm, transposed, replicas, seed, rows):
+    x = None if rows is None else product(rows, transposed)
     number = 0
     # bound: what the caller takes
     while True:
         yield replicas.states[-1]
         number += 1
+        if x is not None and number % JUMPING == 0:
+            v = replicas.states[-1]
+            v = jumps.move_visible(rbm, transposed, x, v, seed, number)
+            replicas = tempering.place(replicas, v)
         replicas = tempering.advance(rbm, transposed, replicas, seed, number)
 
 

@@ -92,6 +92,13 @@ def advance(rbm, transposed, replicas, seed, number):
     )
 
 
+def place(replicas, states):
+    """Replicas whose chains of the model are in other states."""
+    return replicas._replace(
+        states=np.concatenate([replicas.states[:-1], states[None]])
+    )
+
+
 def _swap(rbm, replicas, x, first, rng):
     """Which chain each one continues, and the new running mean of the swaps.
 

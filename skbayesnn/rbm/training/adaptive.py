@@ -61,12 +61,18 @@ _LEAST_LOSS, _PLATEAU_UPDATES = 0.02, 5000
 _MAX_IN_VAIN = 2
 # Temperatures, or Gibbs steps, of chains that mix too slowly.
 _EFFORTS = (10,)
-# Steps after which the chains should have forgotten where they were; if their states
-# still correlate by more than this with those before, they mix too slowly.
-_MIXING_STEPS, _MAX_CORRELATION = 20, 0.5
+# Steps after which the chains should have forgotten where they were: a fraction of the
+# round's updates, as the next one has more, and the fewest and most of them; if their
+# states still correlate by more than this with those before, they mix too slowly.
+_MIXING, _MIXING_STEPS, _MAX_CORRELATION = 0.2, (20, 100), 0.5
+# Correlation up to which they have forgotten it: nothing is to be had by other chains.
+_FORGOTTEN = 0.1
 # Multiple of what may be chance below which a gain is estimated again: the estimates
 # have heavier tails than they know.
 _DOUBT = 2.0
+# Updates from which on the step size falls with the root of their number, as the
+# averages of Polyak and Juditsky ask for.
+_FALLING = 300
 # Factors of a change of plan; the first weight decay is that of a prior with as many
 # pseudo-rows.
 _RATE_FACTOR, _DECAY_FACTOR = 0.5, 3.0
@@ -119,6 +125,8 @@ class Plan(NamedTuple):
     """best validation log-likelihood when the plan was changed"""
     betas: np.ndarray = tracking.FIRST_BETAS
     """temperatures of the next estimate"""
+    correlation: float = 1.0
+    """how far the chains remember where they were, as far as it is known"""
 
 
 class Point(NamedTuple):
@@ -306,10 +314,10 @@ def run_round(settings, job, adapting, monitored, base, number):
     if settings.adapts_gibbs and is_plain:
         seed = derived_seed(job.seed, Stream.MIXING, number)
         rows = _rows_to_jump_to(settings, job, state)
-        record["correlation"] = mixing.chain_correlation(
-            state, _MIXING_STEPS, seed, rows
-        )
-        if record["correlation"] > _MAX_CORRELATION:
+        n_steps = int(np.clip(_MIXING * plan.n_updates, *_MIXING_STEPS))
+        record["correlation"] = mixing.chain_correlation(state, n_steps, seed, rows)
+        plan = plan._replace(correlation=record["correlation"])
+        if plan.correlation > _MAX_CORRELATION:
             plan = _mix_faster(settings, plan, state)
     return adapting._replace(current=point, plan=plan), record
 
@@ -353,8 +361,8 @@ def run_segment(settings, job, state, segment, n_before):
     update = settings.update
     if update.max_change is not None:
         # half of the rate is half of the change, too
-        change = update.max_change * top_rate / settings.learning_rate
-        update = update._replace(max_change=change)
+        part = _fallen(state.step) * top_rate / settings.learning_rate
+        update = update._replace(max_change=update.max_change * part)
     update = update._replace(
         n_gibbs_steps=int(n_gibbs_steps), weight_decay=float(weight_decay)
     )
@@ -366,6 +374,7 @@ def run_segment(settings, job, state, segment, n_before):
     batches = batches_from(job, settings.batch_size, n_before)
     for k in range(n_updates):
         rate = top_rate + (last_rate - top_rate) * k / n_updates
+        rate *= _fallen(state.step)
         batch = job.train.states(next(batches))
         state, info = contrastive.step(update, state, batch, rate, seed)
         error += info.mean_error / n_updates
@@ -373,6 +382,11 @@ def run_segment(settings, job, state, segment, n_before):
     contrastive.settle(update, state)
     contrastive.check(state)
     return state, error, mean_rate
+
+
+def _fallen(number):
+    """What is left of the step size at an update; the first has the number 1."""
+    return min(1.0, float(np.sqrt(_FALLING / number)))
 
 
 def batches_from(job, batch_size, n_before):
@@ -444,12 +458,25 @@ def _last_round(settings, point):
 def _change(settings, n_rows, plan, current, best):
     """The plan after a loss of the validation rows; None if nothing can be changed."""
     if current.log_likelihood < best.log_likelihood - _noise(current, best):
-        faster = _mix_faster(settings, plan, best.state)
-        # chains that follow first, then a model that changes more slowly
-        return faster or plan._replace(rate=_RATE_FACTOR * plan.rate)
+        is_slow = plan.correlation > _FORGOTTEN
+        faster = _mix_faster(settings, plan, best.state) if is_slow else None
+        # chains that follow first, then less of a decay that takes more than it gives,
+        # then a model that changes more slowly
+        weaker = _less_decay(settings, plan, best)
+        return faster or weaker or plan._replace(rate=_RATE_FACTOR * plan.rate)
     if not settings.adapts_decay:
         return None
     decay = max(_DECAY_FACTOR * plan.weight_decay, _FIRST_DECAY_ROWS / n_rows)
+    return plan._replace(weight_decay=decay)
+
+
+def _less_decay(settings, plan, best):
+    """The plan with a decay nearer to the best point's, if it has a larger one."""
+    of_best = best.path[-1, 4] if len(best.path) else settings.update.weight_decay
+    if not plan.weight_decay > of_best:
+        return None
+    between = np.sqrt(of_best * plan.weight_decay)
+    decay = max(float(between), plan.weight_decay / _DECAY_FACTOR)
     return plan._replace(weight_decay=decay)
 
 

@@ -26,7 +26,7 @@ from .start import independent_model, start_training
 # of features with this variance or more, and the limit of the change of the log
 # probabilities by a step, in nats and as a fraction of their standard deviation over
 # the rows under independent features.
-_LEARNING_RATE, _USUAL_VARIANCE = 0.2, 0.15
+_LEARNING_RATE, _USUAL_VARIANCE = 0.5, 0.15
 _MAX_CHANGE, _RELATIVE_CHANGE = 1.0, 0.015
 # Smaller variances count as this one: a few of thousands of rows say little.
 _LEAST_VARIANCE = 1e-3

@@ -39,20 +39,24 @@ def test_chains_that_stand_still_are_correlated():
     assert mixing.chain_correlation(alike, 1, 3) == 1.0
 
 
-@pytest.mark.parametrize("kind", ["standard", "jumps", "fractional", "replicas"])
+KINDS = ["standard", "jumps", "fractional", "replicas", "replicas with jumps"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_draws_are_of_the_model(kind):
     """By chains that started elsewhere, and stay where they are."""
+    has_replicas = kind.startswith("replicas")
     rbm, model = random_model(3, 4, 1, 0.8, fractional=kind == "fractional")
     state = start_state(rbm, random_states(20000, 4, dtype=np.uint8))
-    if kind == "replicas":
+    if has_replicas:
         state = contrastive.temper(state, np.zeros(4), 3, 0)
     kept = contrastive.copy(state)
-    rows = random_states(5, 4, dtype=np.uint8) if kind == "jumps" else None
+    rows = random_states(5, 4, dtype=np.uint8) if "jumps" in kind else None
     found = mixing.draws(rbm, state, 20000, 7, rows)
     _, p = naive.rbm_distribution(model)
     check_distribution(found.astype(float), p)
     before, after = (
-        one.chains.states if kind == "replicas" else one.chains for one in (kept, state)
+        one.chains.states if has_replicas else one.chains for one in (kept, state)
     )
     assert_array_equal(before, after)
     assert_array_equal(found, mixing.draws(rbm, state, 20000, 7, rows))

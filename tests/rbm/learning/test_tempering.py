@@ -98,3 +98,22 @@ def test_a_step_of_training_takes_the_replicas_of_the_model(n_replicas):
     assert_array_equal(one.chains.states, two.chains.states)
     difference = batch.mean(axis=0) - one.chains.states[-1].mean(axis=0)
     assert info.mean_error == pytest.approx(np.mean(difference**2), rel=1e-4)
+
+
+def test_replicas_jump_where_swaps_are_refused():
+    """Between modes of 200 features, with temperatures that are far apart."""
+    n, weight = 200, 6.0
+    rbm = solver.make_rbm(
+        np.full((1, n), weight), [-0.5 * weight * n], np.full(n, -0.5 * weight)
+    )
+    batch = np.repeat(np.uint8([[0], [1]] * 20), n, axis=1)
+    state = start_state(rbm, batch)
+    state = contrastive.temper(state, np.full(n, -3.0), 2, 3)
+    still = contrastive.copy(state)
+    settings = SETTINGS._replace(jumps=True)
+    for _ in range(40):
+        state, _ = contrastive.step(settings, state, batch, 0.0, 7)
+        still, _ = contrastive.step(SETTINGS, still, batch, 0.0, 7)
+    on, still_on = (one.chains.states[-1].mean(axis=1) > 0.5 for one in (state, still))
+    assert 0.2 < on.mean() < 0.8
+    assert not still_on.any()

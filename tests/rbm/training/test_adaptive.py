@@ -96,6 +96,27 @@ def test_chains_with_no_more_to_get_ask_for_smaller_steps(parameters, plan):
     assert found.plan.n_replicas == plan.get("n_replicas", 1)
 
 
+def test_chains_that_forget_ask_for_smaller_steps():
+    """Temperatures would bring nothing, and take ten times as long."""
+    found, _ = lose_twice(WORSE, correlation=0.05)
+    assert found.plan.n_replicas == 1 and found.plan.rate < 0.1
+    found, _ = lose_twice(WORSE, correlation=0.3)
+    assert found.plan.n_replicas > 1 and found.plan.rate == 0.1
+
+
+@pytest.mark.parametrize("of_best, expected", [(0.0, 0.02), (0.03, np.sqrt(0.0018))])
+def test_a_decay_that_takes_from_both_is_weakened(of_best, expected):
+    """Towards that of the best model, a third at a time."""
+    best = point(-30.0, train=-25.0)
+    best.path[:, 4] = of_best
+    found, _ = decide(WORSE, best, n_failed=1, n_replicas=10, weight_decay=0.06)
+    assert found.current is best and found.plan.rate == 0.1
+    assert found.plan.weight_decay == pytest.approx(expected)
+    # the best model has it, too
+    found, _ = decide(WORSE, best, n_failed=1, n_replicas=10, weight_decay=of_best)
+    assert found.plan.rate < 0.1 and found.plan.weight_decay == of_best
+
+
 def test_chains_of_a_fractional_model_get_no_temperatures():
     rbm, _ = random_model(2, 3, fractional=True)
     state = start_state(rbm, random_states(4, 3, dtype=np.uint8))
@@ -341,6 +362,37 @@ def test_segments_make_the_updates_of_one(n_replicas):
     for one, other in zip(start.rbm[:3], kept.rbm[:3], strict=True):
         assert_array_equal(one, other)
     assert not np.array_equal(whole.rbm.weights, start.rbm.weights)
+
+
+@pytest.mark.parametrize("n_before", [0, 3000])
+def test_steps_fall_with_the_root_of_their_number(n_before):
+    """Behind the first 300, also of a training that is continued."""
+    job, settings = job_of(random_states(60, 8)), settings_of(learning_rate=0.1)
+    rbm = start_model("random", 5, job.train, 0)
+    state = start_training(rbm, job.train, 7, 0)._replace(step=1 + n_before)
+    segment = np.array([3, 0.1, 0.1, 1, 0.0, 1])
+    _, _, rate = adaptive.run_segment(settings, job, state, segment, 0)
+    expected = 0.1 * np.sqrt(0.1) if n_before else 0.1
+    assert rate == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_updates, n_steps", [(100, 20), (400, 80), (2000, 100)])
+def test_chains_have_longer_to_forget_in_longer_rounds(n_updates, n_steps, monkeypatch):
+    asked = []
+
+    def correlation(state, n_steps, seed, rows):
+        asked.append(n_steps)
+        return 0.0
+
+    monkeypatch.setattr(mixing, "chain_correlation", correlation)
+    job, settings = job_of(random_states(60, 8)), settings_of()
+    rbm = start_model("random", 2, job.train, 0)
+    start = start_training(rbm, job.train, 30, 0)
+    best = BEST._replace(state=start, path=np.zeros((0, 7)))
+    state = adapting(best, best, n_updates=n_updates)
+    base = adaptive.base_of(job.train)
+    adaptive.run_round(settings, job, state, job.train, base, 0)
+    assert asked == [n_steps]
 
 
 @pytest.mark.parametrize("correlation, is_slow", [(0.1, False), (0.9, True)])
