@@ -36,9 +36,9 @@ class ContrastiveDivergenceRBM(BaseRBM):
     learning_rate : "auto" or float, default="auto"
         Step size at the start, per mean gradient. "auto" is 0.2. With
         ``max_iter="auto"``, the step size falls with the root of the number of updates
-        behind the first 300, and to 0 in the end, and is halved when the chains do not
-        follow; "auto" is then 0.5, or higher where features are rare: 0.5 times 0.15
-        over their variance p (1 - p), if that is smaller, as a mean that weighs
+        behind the first 2000, and to 0 in the end, and is halved when the chains do not
+        follow; "auto" is then higher where features are rare: 0.2 times 0.15 over their
+        variance p (1 - p), if that is smaller, as a mean that weighs
         features by their variances. It is also limited in each update, so that the log
         probability of data and chains changes by at most 1 nat (standard deviation).
     max_iter : "auto" or int, default="auto"
@@ -160,7 +160,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
     a loss, training returns to the best model: with several temperatures, or half of
     the step size if there are some or chains forget their states, if the training rows
     lost as well; with a larger weight decay if they did not. A decay that both lose by
-    is weakened. Behind 300 updates, the step size falls with the root of their number.
+    is weakened. Behind 2000 updates, the step size falls with the root of their number.
     It ends when four times the updates gain less than 0.4 % of what all have gained,
     when two changes in a row did not help (three at the beginning), or at
     ``max_updates``. From the best model, the step size then falls to 0, over 30 % more

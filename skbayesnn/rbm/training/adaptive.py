@@ -71,8 +71,8 @@ _FORGOTTEN = 0.1
 # have heavier tails than they know.
 _DOUBT = 2.0
 # Updates from which on the step size falls with the root of their number, as the
-# averages of Polyak and Juditsky ask for.
-_FALLING = 300
+# averages of Polyak and Juditsky ask for: behind the comparison of sizes.
+_FALLING = 2000
 # Factors of a change of plan; the first weight decay is that of a prior with as many
 # pseudo-rows.
 _RATE_FACTOR, _DECAY_FACTOR = 0.5, 3.0
@@ -509,8 +509,12 @@ def has_ended(settings, adapting):
     """Whether the model overfits, or nothing is left but to cool down."""
     current, best, plan = adapting[:3]
     overfits = plan.n_failed and current.log_likelihood > best.log_likelihood
-    has_decay = plan.weight_decay > settings.update.weight_decay
-    return bool(overfits or has_decay or plan.cools)
+    return bool(overfits or has_decayed(settings, adapting) or plan.cools)
+
+
+def has_decayed(settings, adapting):
+    """Whether the model has overfitted, and was given a larger weight decay."""
+    return adapting.plan.weight_decay > settings.update.weight_decay
 
 
 def _has_converged(adapting):

@@ -7,7 +7,7 @@ are at least as likely as before.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from .start import independent_model, start_training
 # of features with this variance or more, and the limit of the change of the log
 # probabilities by a step, in nats and as a fraction of their standard deviation over
 # the rows under independent features.
-_LEARNING_RATE, _USUAL_VARIANCE = 0.5, 0.15
+_LEARNING_RATE, _USUAL_VARIANCE = 0.2, 0.15
 _MAX_CHANGE, _RELATIVE_CHANGE = 1.0, 0.015
 # Smaller variances count as this one: a few of thousands of rows say little.
 _LEAST_VARIANCE = 1e-3
@@ -54,6 +54,18 @@ class Entrant(NamedTuple):
     """its name in the checkpoint"""
     adapting: adaptive.Adapting | None = None
     """where it has paused; None begins at the start"""
+
+
+class Rivals(NamedTuple):
+    """Other trainings that may give a better model, in the order of their turn."""
+
+    smaller: Iterable[Entrant] = ()
+    """take part while the chains of the best model do not move between its modes"""
+    larger: Iterable[Entrant] = ()
+    """take part while the best model overfits, and the last one was the best"""
+
+
+_NO_RIVALS = Rivals()
 
 
 class Found(NamedTuple):
@@ -117,7 +129,7 @@ def _max_change(rows):
     return max(_MAX_CHANGE, _RELATIVE_CHANGE * float(values.std()))
 
 
-def train(settings, job, entrant, task, refit, *, others=()):
+def train(settings, job, entrant, task, refit, *, rivals=_NO_RIVALS):
     """Train, check, and repeat on all rows.
 
     Parameters
@@ -129,9 +141,8 @@ def train(settings, job, entrant, task, refit, *, others=()):
     task : callback context
     refit : bool
         Whether to repeat the training on all rows.
-    others : iterable of Entrant
-        Trained as well, one by one, as long as the chains of the best model do not move
-        between its modes.
+    rivals : Rivals
+        Trained as well, one by one.
 
     Returns
     -------
@@ -141,8 +152,11 @@ def train(settings, job, entrant, task, refit, *, others=()):
     if finished is not None:
         return finished.state
     began = time.perf_counter()
-    outcome = _run(settings, job, entrant, task)
-    entrant, outcome = _without_doubt(settings, job, entrant, outcome, others, task)
+    leader = Leader(entrant, _run(settings, job, entrant, task))
+    leader = _without_doubt(settings, job, leader, rivals.smaller, task)
+    if leader.entrant is entrant:
+        leader = _with_more_units(settings, job, leader, rivals.larger, task)
+    entrant, outcome = leader
     training, best = outcome.training, outcome.best
     if training.interrupted:
         return Found(training, None, decisions(best))
@@ -171,29 +185,63 @@ def _run(settings, job, entrant, task):
     return adaptive.train(settings, job, start, stage, task, adapting=entrant.adapting)
 
 
-def _without_doubt(settings, job, entrant, outcome, others, task):
-    """The entrant and its outcome, or those of another that is better for sure.
+class Leader(NamedTuple):
+    """The best of the trainings that have ended."""
+
+    entrant: Entrant
+    outcome: adaptive.Outcome
+
+    @property
+    def is_last(self):
+        """Whether the fit is over, by a Ctrl-C or a callback."""
+        training = self.outcome.training
+        return training.interrupted or training.stopped
+
+
+def _without_doubt(settings, job, leader, others, task):
+    """The leader, or one of the others that is better for sure.
 
     What is compared is what annealing and the rows say of each model together: where
     chains do not move between its modes, annealing alone is wishful.
     """
     for other in others:
-        ended = outcome.training.interrupted or outcome.training.stopped
-        if ended or outcome.measured.gap <= _large_gap(outcome):
+        if leader.is_last or not _is_in_doubt(leader.outcome):
             break
-        try:
-            new = _run(settings, job, other, task)
-        except KeyboardInterrupt:
-            if not settings.keep_last:
-                raise
-            return entrant, _ended(outcome, interrupted=True)
-        end = new.training
-        if end.interrupted or end.stopped:
-            ends = {"interrupted": end.interrupted, "stopped": end.stopped}
-            return entrant, _ended(outcome, **ends)
-        if new.measured.validation > outcome.measured.validation:
-            entrant, outcome = other, new
-    return entrant, outcome
+        leader = _after(settings, job, leader, other, task)
+    return leader
+
+
+def _with_more_units(settings, job, leader, others, task):
+    """The leader, or one of the others, with more units each.
+
+    In the short comparison of sizes, those that overfit later look alike.
+    """
+    for other in others:
+        outcome = leader.outcome
+        overfits = adaptive.has_decayed(settings, outcome.adapting)
+        if leader.is_last or not overfits or _is_in_doubt(outcome):
+            break
+        leader = _after(settings, job, leader, other, task)
+        if leader.entrant is not other:
+            break
+    return leader
+
+
+def _after(settings, job, leader, other, task):
+    """The leader after another training."""
+    entrant, outcome = leader
+    try:
+        new = _run(settings, job, other, task)
+    except KeyboardInterrupt:
+        if not settings.keep_last:
+            raise
+        return Leader(entrant, _ended(outcome, interrupted=True))
+    end = new.training
+    if end.interrupted or end.stopped:
+        ends = {"interrupted": end.interrupted, "stopped": end.stopped}
+        return Leader(entrant, _ended(outcome, **ends))
+    is_better = new.measured.validation > outcome.measured.validation
+    return Leader(other, new) if is_better else leader
 
 
 def _ended(outcome, **ends):
@@ -201,10 +249,10 @@ def _ended(outcome, **ends):
     return outcome._replace(training=outcome.training._replace(**ends))
 
 
-def _large_gap(outcome):
-    """What annealing may be in doubt of, nats."""
+def _is_in_doubt(outcome):
+    """Whether annealing contradicts itself, or the rows, by much."""
     whole = outcome.best.validation - outcome.first_score
-    return max(_MAX_DIFFERENCE, _DOUBTFUL * whole)
+    return outcome.measured.gap > max(_MAX_DIFFERENCE, _DOUBTFUL * whole)
 
 
 def model(settings, found):

@@ -11,7 +11,8 @@ much, or the best itself if it overfits. Against it, units that were found by
 Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
 trains on from where it is. If its chains do not move between its modes in the end, so
 that its likelihood is in doubt, the best smaller sizes are trained on as well, and the
-best of them is the result.
+best of them is the result. If it has overfitted in the end, the next larger size is
+trained on, and so forth as long as the larger one is better.
 """
 
 from collections.abc import Callable
@@ -152,12 +153,13 @@ def train(settings, search, job, task, refit):
         job.checkpoint.save("result", progress, finished=True)
         return found
     entrant = _entrant(winner, training)
-    others = (
-        _entrant(one, training, f"training, {one.n_units} units")
-        for one in _smaller(winner, runners)
+    smaller, larger = (
+        (_entrant(one, training, f"training, {one.n_units} units") for one in turn)
+        for turn in (_smaller(winner, runners), _larger(winner, runners))
     )
+    rivals = automatic.Rivals(smaller, larger)
     try:
-        return automatic.train(settings, job, entrant, task, refit, others=others)
+        return automatic.train(settings, job, entrant, task, refit, rivals=rivals)
     except KeyboardInterrupt:
         if not settings.keep_last:
             raise
@@ -194,6 +196,12 @@ def _smaller(winner, runners):
         best = _best(smaller)
         n_units = best.n_units
         yield best
+
+
+def _larger(winner, runners):
+    """Those with more units from random weights, the next size first."""
+    more = [one for one in runners if one.n_units > winner.n_units]
+    return sorted(more, key=lambda one: one.n_units)
 
 
 class _Ended(Exception):

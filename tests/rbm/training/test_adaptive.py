@@ -364,9 +364,9 @@ def test_segments_make_the_updates_of_one(n_replicas):
     assert not np.array_equal(whole.rbm.weights, start.rbm.weights)
 
 
-@pytest.mark.parametrize("n_before", [0, 3000])
+@pytest.mark.parametrize("n_before", [0, 20_000])
 def test_steps_fall_with_the_root_of_their_number(n_before):
-    """Behind the first 300, also of a training that is continued."""
+    """Behind the first 2,000, also of a training that is continued."""
     job, settings = job_of(random_states(60, 8)), settings_of(learning_rate=0.1)
     rbm = start_model("random", 5, job.train, 0)
     state = start_training(rbm, job.train, 7, 0)._replace(step=1 + n_before)

@@ -332,13 +332,13 @@ def test_steps_may_change_more_where_log_probabilities_are_spread():
 @pytest.mark.parametrize(
     "rates, expected",
     [
-        ([0.5, 0.5], 0.5),
-        ([0.2, 0.2], 0.5),
+        ([0.5, 0.5], 0.2),
+        ([0.2, 0.2], 0.2),
         # variances of .0099, and those of frequent features count for more
-        ([0.01, 0.01], 0.5 * 0.15 / 0.0099),
-        ([0.01] * 9 + [0.1], 0.5 * 0.15 * 0.1791 / (9 * 0.0099**2 + 0.09**2)),
+        ([0.01, 0.01], 0.2 * 0.15 / 0.0099),
+        ([0.01] * 9 + [0.1], 0.2 * 0.15 * 0.1791 / (9 * 0.0099**2 + 0.09**2)),
         # as nearly constant as may be
-        ([0.0, 0.0], 0.5 * 0.15 / 0.001),
+        ([0.0, 0.0], 0.2 * 0.15 / 0.001),
     ],
 )
 def test_steps_are_larger_where_features_are_rare(rates, expected):

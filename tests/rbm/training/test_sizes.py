@@ -296,6 +296,51 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     assert_array_equal(model.history_["n_updates"], rounds)
 
 
+@pytest.mark.parametrize(
+    ("overfits", "likelihoods", "expected"),
+    [
+        # the winner does not; the next size is worse; is better; so is one more
+        ([False], [-9.0], 0),
+        ([True, True], [-9.0, -9.5], 0),
+        ([True, False], [-9.0, -8.0], 1),
+        ([True, True, True], [-9.0, -8.0, -7.0], 2),
+    ],
+    ids=range(4),
+)
+def test_larger_sizes_follow_where_a_model_overfits(
+    overfits, likelihoods, expected, from_one, monkeypatch
+):
+    never_end(monkeypatch)
+    monkeypatch.setattr(sizes, "MAX_UNITS", 4)
+    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
+    monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
+    train, ended = adaptive.train, []
+
+    def measured(settings, job, start, stage, task, **more):
+        outcome = train(settings, job, start, stage, task, **more)
+        if outcome.measured is None:
+            return outcome
+        value = likelihoods[len(ended)]
+        decay = 0.1 if overfits[len(ended)] else settings.update.weight_decay
+        plan = outcome.adapting.plan._replace(weight_decay=decay)
+        rbm = contrastive.model(settings.update, outcome.best.state)
+        ended.append((stage, rbm))
+        return outcome._replace(
+            measured=tracking.Measured(value, value, value, 0.1, 0.0),
+            adapting=outcome.adapting._replace(plan=plan),
+        )
+
+    monkeypatch.setattr(adaptive, "train", measured)
+    data = mixture_data(200), mixture_data(50, seed=1)
+    model = choosing(max_updates=300).fit(data[0], X_val=data[1])
+    n_units = [len(rbm.weights) for _, rbm in ended]
+    assert n_units == [1, 2, 4][: len(overfits)]
+    of_others = [f"training, {n} units" for n in n_units[1:]]
+    assert [stage for stage, _ in ended] == ["training", *of_others]
+    _, rbm = ended[expected]
+    assert_array_equal(model.components_, rbm.weights)
+
+
 @pytest.mark.parametrize("end", ["at once", "after a round", "by a callback"])
 def test_what_is_complete_outlives_the_end_of_another_training(
     end, from_one, monkeypatch
