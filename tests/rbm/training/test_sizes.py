@@ -54,6 +54,14 @@ def from_one(monkeypatch):
     monkeypatch.setattr(sizes, "MAX_UNITS", 8)
 
 
+@pytest.fixture
+def up_to_four(from_one, monkeypatch):
+    """Short races of one, two and four units, of which none leaves at once."""
+    never_end(monkeypatch)
+    monkeypatch.setattr(sizes, "MAX_UNITS", 4)
+    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
+
+
 def never_end(monkeypatch):
     """No size is in vain."""
     monkeypatch.setattr(sizes, "_is_vain", lambda large, smaller: False)
@@ -259,11 +267,8 @@ def test_runners_go_on_from_stage_to_stage(spied):
     ids=range(3),
 )
 def test_smaller_sizes_follow_where_chains_do_not_move(
-    gaps, likelihoods, expected, from_one, monkeypatch
+    gaps, likelihoods, expected, up_to_four, monkeypatch
 ):
-    never_end(monkeypatch)
-    monkeypatch.setattr(sizes, "MAX_UNITS", 4)
-    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
     train, ended = adaptive.train, []
 
     def with_gaps(settings, job, start, stage, task, **more):
@@ -308,11 +313,8 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     ids=range(4),
 )
 def test_larger_sizes_follow_where_a_model_overfits(
-    overfits, likelihoods, expected, from_one, monkeypatch
+    overfits, likelihoods, expected, up_to_four, monkeypatch
 ):
-    never_end(monkeypatch)
-    monkeypatch.setattr(sizes, "MAX_UNITS", 4)
-    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
     monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
     train, ended = adaptive.train, []
 
