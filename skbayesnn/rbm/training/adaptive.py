@@ -8,11 +8,15 @@ decide what follows:
 - the validation rows gained: training continues;
 - they lost in two rounds, and the training rows as well: the chains no longer follow
   the model. Training returns to the best model, with more temperatures or, if it has
-  the most, with half of the step size;
+  the most or its chains forget where they were, with less of a weight decay that the
+  best model did not have, or with half of the step size;
 - they lost while the training rows gained: the model overfits. Training returns to the
   best model, with a larger weight decay;
 - four times the updates gained next to nothing, or several changes did not help: the
   training ends at the best model, from which the step size falls to zero.
+
+The step size falls with the root of the number of updates, besides: a constant one
+stirs up the weights, which looks like overfitting.
 
 Short estimates scatter, and the best of many errs upwards. One that is a little better
 than the best is repeated with more chains. Which point was the best, and whether the
