@@ -351,9 +351,8 @@ def _tempered_sample(settings, state, batch, seed):
     """The same with replicas."""
     rbm, transposed, replicas = state.rbm, state.transposed, state.chains
     if settings.jumps and state.step % JUMPING == 0:
-        x, v = product(batch, transposed), replicas.states[-1]
-        v = jumps.move_visible(rbm, transposed, x, v, seed, state.step)
-        replicas = tempering.place(replicas, v)
+        x = product(batch, transposed)
+        replicas = tempering.jump(rbm, transposed, x, replicas, seed, state.step)
     replicas = tempering.advance(rbm, transposed, replicas, seed, state.step)
     v = replicas.states[-1]
     means = product(np.concatenate([batch, v]), transposed)

@@ -77,9 +77,7 @@ def _replicas(rbm, transposed, replicas, seed, rows):
         yield replicas.states[-1]
         number += 1
         if x is not None and number % JUMPING == 0:
-            v = replicas.states[-1]
-            v = jumps.move_visible(rbm, transposed, x, v, seed, number)
-            replicas = tempering.place(replicas, v)
+            replicas = tempering.jump(rbm, transposed, x, replicas, seed, number)
         replicas = tempering.advance(rbm, transposed, replicas, seed, number)
 
 

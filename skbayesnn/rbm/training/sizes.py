@@ -153,11 +153,15 @@ def train(settings, search, job, task, refit):
         job.checkpoint.save("result", progress, finished=True)
         return found
     entrant = _entrant(winner, training)
-    smaller, larger = (
-        (_entrant(one, training, f"training, {one.n_units} units") for one in turn)
-        for turn in (_smaller(winner, runners), _larger(winner, runners))
+
+    def entrants(others):
+        for one in others:
+            yield _entrant(one, training, f"training, {one.n_units} units")
+
+    rivals = automatic.Rivals(
+        smaller=entrants(_smaller(winner, runners)),
+        larger=entrants(_larger(winner, runners)),
     )
-    rivals = automatic.Rivals(smaller, larger)
     try:
         return automatic.train(settings, job, entrant, task, refit, rivals=rivals)
     except KeyboardInterrupt:
