@@ -352,12 +352,22 @@ def _tempered_sample(settings, state, batch, seed):
     rbm, transposed, replicas = state.rbm, state.transposed, state.chains
     if settings.jumps and state.step % JUMPING == 0:
         x = product(batch, transposed)
-        replicas = tempering.jump(rbm, transposed, x, replicas, seed, state.step)
+        replicas = jump(rbm, transposed, x, replicas, seed, state.step)
     replicas = tempering.advance(rbm, transposed, replicas, seed, state.step)
     v = replicas.states[-1]
     means = product(np.concatenate([batch, v]), transposed)
     kernels.mean_units(means, rbm.hidden, 0, means.shape[1])
     return v, means, replicas
+
+
+def jump(rbm, transposed, x, replicas, seed, number):
+    """Replicas whose chains of the model have moved by `jumps`.
+
+    ``x`` (n_rows, n_units) are the inputs of the hidden units at rows of data.
+    """
+    *others, states = replicas.states
+    states = jumps.move_visible(rbm, transposed, x, states, seed, number)
+    return replicas._replace(states=np.stack([*others, states]))
 
 
 def _sample_from_batch(settings, state, batch, seed):

@@ -11,7 +11,7 @@ import numpy as np
 from ..model import Chains, gibbs, is_standard
 from ..states import by_feature, draw_from, product
 from . import jumps, tempering
-from .contrastive import JUMPING
+from .contrastive import JUMPING, jump
 
 # Steps after which chains that have followed a changing model count as draws from it,
 # and steps from one draw to the next.
@@ -77,7 +77,7 @@ def _replicas(rbm, transposed, replicas, seed, rows):
         yield replicas.states[-1]
         number += 1
         if x is not None and number % JUMPING == 0:
-            replicas = tempering.jump(rbm, transposed, x, replicas, seed, number)
+            replicas = jump(rbm, transposed, x, replicas, seed, number)
         replicas = tempering.advance(rbm, transposed, replicas, seed, number)
 
 

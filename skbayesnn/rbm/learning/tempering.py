@@ -20,7 +20,6 @@ from ..._random import Stream, generator
 from ..._saved_state import saved_as
 from ..kernels.units import softplus_sum
 from ..states import draw, product
-from . import jumps
 
 # Updates from one change of the temperatures to the next, the fraction of the way that
 # they move, and that of an update in the running mean of the swaps.
@@ -91,16 +90,6 @@ def advance(rbm, transposed, replicas, seed, number):
     return Replicas(
         states, replicas.betas if betas is None else betas, swapped, replicas.base
     )
-
-
-def jump(rbm, transposed, x, replicas, seed, number):
-    """Replicas whose chains of the model have moved by `jumps`.
-
-    ``x`` (n_rows, n_units) are the inputs of the hidden units at rows of data.
-    """
-    *others, states = replicas.states
-    states = jumps.move_visible(rbm, transposed, x, states, seed, number)
-    return replicas._replace(states=np.stack([*others, states]))
 
 
 def _swap(rbm, replicas, x, first, rng):
