@@ -5,13 +5,9 @@
 Binary data (MNIST above 127), 100 hidden units, average test log-likelihoods in nats
 by annealed importance sampling from the base rates. Nothing is chosen; the test data
 are read once for each number. examples/paper/rbm_likelihood.py covers contrastive
-divergence and larger models, rbm_speed.py times. ``--parts`` runs some of:
-growth, literal, corrective; their values replace those in an output file that exists.
-
-``--parts drawn`` is another track, and takes an hour: 500 units on MNIST whose pixels
-are 1 with the probability of their grey value, one draw (seed 28) of all images, 50,000
-to learn from and 10,000 that decide when training ends. Likelihoods of such images are
-lower than those of the thresholded ones, and are not to be compared with them.
+divergence and larger models, images.py training without settings, rbm_speed.py times.
+``--parts`` runs some of: growth, literal, corrective; their values replace those in an
+output file that exists.
 """
 
 import argparse
@@ -24,13 +20,12 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn import FrankWolfeRBM
 from skbayesnn.datasets import fetch_caltech101_silhouettes, fetch_mnist
 
 N_UNITS = 100
 SEEDS = range(3)
 SELECTION_SEED = 1000
-DRAW_SEED = 28
 PAPER_LAMBDAS = (1.0, 0.5, 0.1, 0.05, 0.01)
 # Settings to choose by, and to report.
 QUICK = {"betas": 2000, "n_chains": 100, "n_jobs": 2, "random_state": 0}
@@ -139,36 +134,6 @@ def corrective(name):
     return runs
 
 
-def drawn(name):
-    """Automatic training of 500 units on pixels that are drawn once; MNIST alone."""
-    if name != "mnist":
-        return []
-    data, rng = fetch_mnist(), np.random.default_rng(DRAW_SEED)
-    order = np.random.default_rng(0).permutation(len(data.data))
-    pixels = rng.random(data.data.shape) < data.data / 255
-    test = rng.random(data.test.data.shape) < data.test.data / 255
-    train, validation = pixels[order[:50000]], pixels[order[50000:]]
-    runs = []
-    for max_updates in (30_000, 150_000):
-        model = ContrastiveDivergenceRBM(500, max_updates=max_updates, random_state=0)
-        start = time.perf_counter()
-        model.fit(train, X_val=validation)
-        seconds = time.perf_counter() - start
-        mean = -float(model.free_energy(test).mean())
-        both = model.log_partition("both", random_state=1)
-        runs.append(
-            {
-                "max_updates": max_updates,
-                "n_updates": model.n_updates_,
-                "n_replicas": model.n_replicas_,
-                "forward": mean - both.forward.log_partition,
-                "reverse": mean - both.reverse.log_partition,
-                "seconds": seconds,
-            }
-        )
-    return runs
-
-
 def validate(model, X):
     return evaluate(model, X, QUICK)["log_likelihood"]
 
@@ -198,13 +163,6 @@ def print_tables(results):
                     f"{run['n_units']} units, largest norm {run['largest_norm']:.1f}, "
                     f"{run['seconds']:.1f} s"
                 )
-        elif key.startswith("drawn"):
-            for run in part:
-                print(
-                    f"{key}, at most {run['max_updates']} updates: "
-                    f"{run['forward']:.2f} nats forward, {run['reverse']:.2f} back, "
-                    f"{run['seconds']:.0f} s"
-                )
         elif key.startswith("corrective"):
             print(f"{key}, validation:")
             for run in part:
@@ -217,7 +175,7 @@ def print_tables(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parts = ["growth", "literal", "corrective"]
-    parser.add_argument("--parts", nargs="+", choices=[*parts, "drawn"], default=parts)
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument(
         "--data", nargs="+", choices=["mnist", "caltech"], default=["mnist", "caltech"]
     )
@@ -240,7 +198,6 @@ def main():
             ("growth", growth),
             ("literal", literal),
             ("corrective", corrective),
-            ("drawn", drawn),
         ]:
             if part in arguments.parts:
                 results[f"{part}_{name}"] = function(name)

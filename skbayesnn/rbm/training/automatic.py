@@ -207,8 +207,25 @@ def _without_doubt(settings, job, leader, others, task):
     for other in others:
         if leader.is_last or not _is_in_doubt(leader.outcome):
             break
-        leader = _after(settings, job, leader, other, task)
+        leader = _after(_as_long(settings, leader, other), job, leader, other, task)
     return leader
+
+
+def _as_long(settings, leader, other):
+    """Settings by which the other may train for as long as the leader's best model.
+
+    An update of a model takes about as long as its units are many. Small models may
+    gain for many more updates, in which they still come from behind.
+    """
+    best = leader.outcome.best
+    n_before, n_units = other.adapting.current.n_updates, _n_units(other.adapting.best)
+    n_updates = best.n_updates * _n_units(best) // max(n_units, 1)
+    most = max(n_before, min(settings.max_updates, n_updates))
+    return settings._replace(max_updates=most)
+
+
+def _n_units(point):
+    return len(point.state.rbm.weights)
 
 
 def _with_more_units(settings, job, leader, others, task):
@@ -292,7 +309,7 @@ def _check(settings, job, outcome):
     independent, chance = _independent(job, rbm)
     validation = measured.validation
     if validation < independent - 3.0 * measured.error - chance - _ROUNDING:
-        state = _without_units(settings, job, len(best.state.rbm.weights))
+        state = _without_units(settings, job, _n_units(best))
         # else there was nothing to learn, and noise has made it a little worse
         if independent - validation > _FAILED * abs(independent):
             warning = _NOTHING.format(validation, independent)
@@ -350,7 +367,7 @@ def _repeat(settings, job, make_start, training, best):
 def _summary(best):
     chosen = decisions(best)
     return (
-        f"chosen: {len(best.state.rbm.weights)} units, {chosen['n_updates_']} updates, "
+        f"chosen: {_n_units(best)} units, {chosen['n_updates_']} updates, "
         f"Gibbs steps {chosen['n_gibbs_steps_']}, temperatures "
         f"{chosen['n_replicas_']}, weight decay {chosen['weight_decay_']:.2g}, "
         f"validation log-likelihood {best.validation:.2f} nats"

@@ -10,9 +10,9 @@ behind the best at the end, the smallest has won, or the next one while all stil
 much, or the best itself if it overfits. Against it, units that were found by
 Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
 trains on from where it is. If its chains do not move between its modes in the end, so
-that its likelihood is in doubt, the best smaller sizes are trained on as well, and the
-best of them is the result. If it has overfitted in the end, the next larger size is
-trained on, and so forth as long as the larger one is better.
+that its likelihood is in doubt, the best smaller sizes are trained on as well, each for
+no longer, and the best of them is the result. If it has overfitted in the end, the next
+larger size is trained on, and so forth as long as the larger one is better.
 """
 
 from collections.abc import Callable

@@ -269,7 +269,7 @@ def test_runners_go_on_from_stage_to_stage(spied):
 def test_smaller_sizes_follow_where_chains_do_not_move(
     gaps, likelihoods, expected, up_to_four, monkeypatch
 ):
-    train, ended = adaptive.train, []
+    train, ended, limits = adaptive.train, [], []
 
     def with_gaps(settings, job, start, stage, task, **more):
         outcome = train(settings, job, start, stage, task, **more)
@@ -278,6 +278,7 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
         gap, least = gaps[len(ended)], likelihoods[len(ended)]
         measured = tracking.Measured(least, least + gap, least, 0.1, 0.0)
         rbm = contrastive.model(settings.update, outcome.best.state)
+        limits.append(settings.max_updates)
         ended.append((stage, more["adapting"], outcome, rbm))
         return outcome._replace(measured=measured)
 
@@ -292,6 +293,11 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     assert len(ended) == len(gaps) and n_units == sorted(set(n_units))[::-1]
     of_others = [f"training, {n} units" for n in n_units[1:]]
     assert [stage for stage, *_ in ended] == ["training", *of_others]
+    # the next one costs no more than what it has to beat
+    (_, _, first, _), *others = ended
+    for (_, adapting, _, rbm), limit in zip(others[:1], limits[1:], strict=False):
+        most = first.best.n_updates * n_units[0] // len(rbm.weights)
+        assert limit == max(adapting.current.n_updates, min(300, most))
     # each goes on from where the race has left it
     assert all(adapting.current.n_updates > 0 for _, adapting, *_ in ended)
     *_, outcome, rbm = ended[expected]
