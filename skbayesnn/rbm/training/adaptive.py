@@ -1,19 +1,10 @@
-"""Training that measures what it does: step size, chains, decay and its end.
+"""Training that measures what it does, in rounds of updates.
 
-Training goes in rounds of updates, each a third of what was done before.
-After each, the log-likelihoods of training and validation rows are estimated, and
-decide what follows:
-
-- the chains remember where they were many steps ago: they get several temperatures;
-- the validation rows gained: training continues;
-- they lost in two rounds, and the training rows as well: the chains no longer follow
-  the model. Training returns to the best model, with more temperatures or, if it has
-  the most or its chains forget where they were, with less of a weight decay that the
-  best model did not have, or with half of the step size;
-- they lost while the training rows gained: the model overfits. Training returns to the
-  best model, with a larger weight decay;
-- four times the updates gained next to nothing, or several changes did not help: the
-  training ends at the best model, from which the step size falls to zero.
+Each round is a third of what was done before. After it, the log-likelihoods of training
+and validation rows are estimated, and `plans` decides what follows: chains that
+remember where they were many steps ago get several temperatures; training goes on, or
+back to the best model with other settings, or it ends there, and the step size falls to
+zero.
 
 The step size falls with the root of the number of updates, besides: a constant one
 stirs up the weights, which looks like overfitting.
@@ -21,9 +12,6 @@ stirs up the weights, which looks like overfitting.
 Short estimates scatter, and the best of many errs upwards. One that is a little better
 than the best is repeated with more chains. Which point was the best, and whether the
 last one is better, are decided by precise estimates.
-
-Chains of contrastive divergence that starts at the data, and those of fractional
-models, get more Gibbs steps in place of temperatures.
 
 The path to the best model is kept: the same updates can be run on other rows.
 """
@@ -38,130 +26,29 @@ from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive, mixing
 from ..model import is_standard
-from . import tracking
+from . import plans, tracking
 from .gap import monitored_rows
 from .history import append_record, print_round
 from .job import computing, resume
 from .outcome import Training
+from .plans import Adapting, Point
 
 # Training rows whose log-likelihood is compared with that of the validation rows.
 _MAX_MONITORED = 5000
-# Updates of the first round, and growth of their number from round to round.
-_FIRST_ROUND = 100
-_GROWTH = 1 / 3
-_LONGEST_ROUND = 2000
-# Rounds without a gain after which training returns to the best model.
-_PATIENCE = 2
-# Fraction of the whole gain so far that four times the updates have to add: twice are
-# too few, since the best of noisy estimates is hard to exceed.
-_LOOK_BACK, _LEAST_GAIN = 4, 0.004
-# Updates before which nothing is taken as the end of progress.
-_LEAST_UPDATES = 1000
-# A smaller loss may be chance even if both likelihoods are exact, nats: at first, from
-# small random weights, the model moves little in any direction.
-_LEAST_LOSS, _PLATEAU_UPDATES = 0.02, 5000
-# Changes of plan in a row that may be in vain before training ends; one more at the
-# beginning, where rounds are short.
-_MAX_IN_VAIN = 2
-# Temperatures, or Gibbs steps, of chains that mix too slowly.
-_EFFORTS = (10,)
 # Steps after which the chains should have forgotten where they were: a fraction of the
 # round's updates, as the next one has more, and the fewest and most of them; if their
 # states still correlate by more than this with those before, they mix too slowly.
 _MIXING, _MIXING_STEPS, _MAX_CORRELATION = 0.2, (20, 100), 0.5
-# Correlation up to which they have forgotten it: nothing is to be had by other chains.
-_FORGOTTEN = 0.1
 # Multiple of what may be chance below which a gain is estimated again: the estimates
 # have heavier tails than they know.
 _DOUBT = 2.0
 # Updates from which on the step size falls with the root of their number, as the
 # averages of Polyak and Juditsky ask for: behind the comparison of sizes.
 _FALLING = 2000
-# Factors of a change of plan; the first weight decay is that of a prior with as many
-# pseudo-rows.
-_RATE_FACTOR, _DECAY_FACTOR = 0.5, 3.0
-_FIRST_DECAY_ROWS = 2.0
 # Temperatures of a precise estimate per update, and the fewest and most of them.
 _MEASURED, _N_BETAS = 0.1, (200, 2000)
 # Tells the estimate of a repeated training from those of the first.
 _REPEATED = 2**20
-# Points beside the best of which precise estimates are made, if they may be better.
-_MAX_OTHERS = 2
-# Updates of the cool-down, as a fraction of those before.
-_COOL_DOWN = 0.3
-
-
-class Settings(NamedTuple):
-    """What stays the same over all rounds."""
-
-    update: contrastive.Settings
-    """its Gibbs steps and weight decay are those of the start"""
-    learning_rate: float
-    batch_size: int
-    max_updates: int
-    adapts_gibbs: bool
-    tempers: bool
-    """whether chains may get several temperatures"""
-    adapts_decay: bool
-    keep_last: bool
-    """whether a Ctrl-C keeps the best model so far"""
-    n_jobs: int | None
-    limit_blas: bool
-    verbose: bool
-
-
-class Plan(NamedTuple):
-    """What the next round does."""
-
-    rate: float
-    n_gibbs_steps: int
-    weight_decay: float
-    n_updates: int
-    n_replicas: int = 1
-    """temperatures of the chains"""
-    cools: bool = False
-    """whether the step size falls to zero; the last round"""
-    n_failed: int = 0
-    """rounds since the last gain"""
-    n_in_vain: int = 0
-    """changes of plan since the last that helped"""
-    score_at_change: float = -np.inf
-    """best validation log-likelihood when the plan was changed"""
-    betas: np.ndarray = tracking.FIRST_BETAS
-    """temperatures of the next estimate"""
-    correlation: float = 1.0
-    """how far the chains remember where they were, as far as it is known"""
-
-
-class Point(NamedTuple):
-    """A place on the path of a training."""
-
-    state: contrastive.State
-    path: np.ndarray
-    """(n_rounds, 7): updates, first and last step size, Gibbs steps, weight decay and
-    temperatures of each round that led here, and the validation log-likelihood after
-    it"""
-    log_likelihood: float
-    validation: float
-    error: float
-    """standard error that both have in common, nats"""
-
-    @property
-    def n_updates(self):
-        """Updates that led here."""
-        return int(self.path[:, 0].sum())
-
-
-class Adapting(NamedTuple):
-    """State of a training between two rounds."""
-
-    current: Point
-    best: Point
-    plan: Plan
-    first_score: float
-    """validation log-likelihood of the start"""
-    others: tuple = ()
-    """the points that come next to the best"""
 
 
 class Outcome(NamedTuple):
@@ -182,7 +69,7 @@ def train(settings, job, start, stage, task, *, adapting=None, n_rounds=None):
 
     Parameters
     ----------
-    settings : Settings
+    settings : plans.Settings
     job : Job
         With validation rows.
     start : Start
@@ -211,7 +98,7 @@ def train(settings, job, start, stage, task, *, adapting=None, n_rounds=None):
     def pauses(adapting, n_iter):
         if n_rounds is None:
             return False
-        return n_iter >= n_rounds or has_ended(settings, adapting)
+        return n_iter >= n_rounds or plans.has_ended(settings, adapting)
 
     progress = resume(job, stage, start._replace(make_state=begin))
     adapting, history, n_iter = progress[:3]
@@ -232,7 +119,7 @@ def train(settings, job, start, stage, task, *, adapting=None, n_rounds=None):
             return Outcome(
                 training, adapting.best, adapting.first_score, None, adapting
             )
-        adapting, done = decide(settings, len(job.train), adapting)
+        adapting, done = plans.decide(settings, len(job.train), adapting)
         if adapting.plan.cools and not done:
             adapting = _reconsider(settings, job, adapting, n_iter)
         record["seconds"] = time.perf_counter() - began
@@ -264,17 +151,8 @@ def _begin(settings, job, start, monitored, base):
         tracked = tracking.track(
             contrastive.model(settings.update, state), base, job, monitored, 0
         )
-    path = np.zeros((0, 7))
-    point = Point(state, path, *tracked[:3])
-    update = settings.update
-    plan = Plan(
-        settings.learning_rate,
-        update.n_gibbs_steps,
-        update.weight_decay,
-        min(_FIRST_ROUND, settings.max_updates),
-        # a fit that is continued may have several
-        contrastive.n_replicas(state),
-    )
+    point = Point(state, np.zeros((0, 7)), *tracked[:3])
+    plan = plans.first_plan(settings, state)
     return Adapting(point, point, plan, tracked.validation)
 
 
@@ -322,7 +200,7 @@ def run_round(settings, job, adapting, monitored, base, number):
         record["correlation"] = mixing.chain_correlation(state, n_steps, seed, rows)
         plan = plan._replace(correlation=record["correlation"])
         if plan.correlation > _MAX_CORRELATION:
-            plan = _mix_faster(settings, plan, state)
+            plan = plans.mix_faster(settings, plan, state)
     return adapting._replace(current=point, plan=plan), record
 
 
@@ -355,7 +233,7 @@ def _is_doubtful(best, tracked):
     The best of many estimates is one that errs upwards: later ones hardly exceed it.
     """
     gain = tracked.validation - best.validation
-    return 0.0 < gain < _DOUBT * _noise(tracked, best)
+    return 0.0 < gain < _DOUBT * plans.noise(tracked, best)
 
 
 def run_segment(settings, job, state, segment, n_before):
@@ -405,131 +283,6 @@ def batches_from(job, batch_size, n_before):
         epoch, first = epoch + 1, 0
 
 
-def decide(settings, n_rows, adapting):
-    """What follows a round: the new `Adapting`, and whether the training is over."""
-    current, best, plan = adapting.current, adapting.best, adapting.plan
-    if plan.cools:
-        return adapting, True
-    gained = current.validation > best.validation
-    points = [best, *adapting.others, current]
-    best, *others = sorted(points, key=_validation, reverse=True)
-    adapting = adapting._replace(best=best, others=tuple(others[:_MAX_OTHERS]))
-    # a loss within the error of the estimates is none
-    lost = current.validation < best.validation - _noise(current, best)
-    n_failed = 0 if gained else plan.n_failed + lost
-    plan = plan._replace(n_failed=n_failed)
-    ends = current.n_updates >= settings.max_updates
-    if n_failed >= _PATIENCE:
-        changed = _change(settings, n_rows, plan, current, best)
-        helped = best.validation > plan.score_at_change
-        n_in_vain = 0 if helped else plan.n_in_vain + 1
-        most = _MAX_IN_VAIN + (best.n_updates < _LEAST_UPDATES)
-        ends = ends or changed is None or n_in_vain >= most
-        if not ends:
-            changed = changed._replace(
-                n_failed=0,
-                n_in_vain=n_in_vain,
-                score_at_change=best.validation,
-                n_updates=_next_round(settings, best),
-            )
-            return adapting._replace(current=best, plan=changed), False
-    if ends or _has_converged(adapting):
-        plan = plan._replace(cools=True, n_updates=_last_round(settings, best))
-        return adapting._replace(current=best, plan=plan), False
-    plan = plan._replace(n_updates=_next_round(settings, current))
-    return adapting._replace(plan=plan), False
-
-
-def _validation(point):
-    return point.validation
-
-
-def _noise(one, other):
-    """Difference of two log-likelihoods that may be chance, nats."""
-    return max(_LEAST_LOSS, 2.0 * float(np.hypot(one.error, other.error)))
-
-
-def _next_round(settings, point):
-    n_updates = max(_FIRST_ROUND, min(_LONGEST_ROUND, int(_GROWTH * point.n_updates)))
-    return max(1, min(n_updates, settings.max_updates - point.n_updates))
-
-
-def _last_round(settings, point):
-    least = min(_FIRST_ROUND, settings.max_updates)
-    return max(least, int(_COOL_DOWN * point.n_updates))
-
-
-def _change(settings, n_rows, plan, current, best):
-    """The plan after a loss of the validation rows; None if nothing can be changed."""
-    if current.log_likelihood < best.log_likelihood - _noise(current, best):
-        is_slow = plan.correlation > _FORGOTTEN
-        faster = _mix_faster(settings, plan, best.state) if is_slow else None
-        # chains that follow first, then less of a decay that takes more than it gives,
-        # then a model that changes more slowly
-        weaker = _less_decay(settings, plan, best)
-        return faster or weaker or plan._replace(rate=_RATE_FACTOR * plan.rate)
-    if not settings.adapts_decay:
-        return None
-    decay = max(_DECAY_FACTOR * plan.weight_decay, _FIRST_DECAY_ROWS / n_rows)
-    return plan._replace(weight_decay=decay)
-
-
-def _less_decay(settings, plan, best):
-    """The plan with a decay nearer to the best point's, if it has a larger one."""
-    of_best = best.path[-1, 4] if len(best.path) else settings.update.weight_decay
-    if not plan.weight_decay > of_best:
-        return None
-    between = np.sqrt(of_best * plan.weight_decay)
-    decay = max(float(between), plan.weight_decay / _DECAY_FACTOR)
-    return plan._replace(weight_decay=decay)
-
-
-def _mix_faster(settings, plan, state):
-    """The plan with chains that move further in an update; None if it has the last."""
-    if not settings.adapts_gibbs:
-        return None
-    # of temperatures or, where there are none, of Gibbs steps: they cost the same
-    tempers = settings.tempers and is_standard(state.rbm)
-    name = "n_replicas" if tempers else "n_gibbs_steps"
-    more = [n for n in _EFFORTS if n > getattr(plan, name)]
-    return plan._replace(**{name: more[0]}) if more else None
-
-
-def gain_since(adapting, fraction):
-    """What the validation rows have gained since a fraction of the updates, nats.
-
-    NaN if no round had ended then.
-    """
-    path = adapting.current.path
-    n_updates = np.cumsum(path[:, 0])
-    n_earlier = np.count_nonzero(n_updates <= fraction * n_updates.max(initial=0.0))
-    if not n_earlier:
-        return np.nan
-    before = max(adapting.first_score, path[:n_earlier, -1].max())
-    return float(adapting.best.validation - before)
-
-
-def has_ended(settings, adapting):
-    """Whether the model overfits, or nothing is left but to cool down."""
-    current, best, plan = adapting[:3]
-    overfits = plan.n_failed and current.log_likelihood > best.log_likelihood
-    return bool(overfits or has_decayed(settings, adapting) or plan.cools)
-
-
-def has_decayed(settings, adapting):
-    """Whether the model has overfitted, and was given a larger weight decay."""
-    return adapting.plan.weight_decay > settings.update.weight_decay
-
-
-def _has_converged(adapting):
-    """Whether the last three quarters of the updates have gained next to nothing."""
-    gain = gain_since(adapting, 1 / _LOOK_BACK)
-    whole = adapting.best.validation - adapting.first_score
-    # a slow start is no end: from small weights, nothing is gained for long
-    least = _LEAST_UPDATES if whole > _LEAST_LOSS else _PLATEAU_UPDATES
-    return adapting.current.n_updates > least and gain <= _LEAST_GAIN * whole
-
-
 def repeat(settings, job, state, best):
     """Run the updates of a path on the rows of another job.
 
@@ -549,14 +302,14 @@ def _reconsider(settings, job, adapting, number):
     """The best of the points that only chance may tell apart, by precise estimates."""
     best, plan = adapting.best, adapting.plan
     points = [best]
-    points += [
-        p for p in adapting.others if p.validation > best.validation - _noise(p, best)
-    ]
+    for other in adapting.others:
+        if other.validation > best.validation - plans.noise(other, best):
+            points.append(other)
     if len(points) > 1 and best.error > 0.0:
         measured = _measure(settings, job, points, number)
         k = int(np.argmax([one.validation for one in measured]))
         best = _measured_point(points[k], measured[k])
-    plan = plan._replace(n_updates=_last_round(settings, best))
+    plan = plan._replace(n_updates=plans.last_round(settings, best))
     return adapting._replace(current=best, best=best, plan=plan, others=())
 
 

@@ -17,7 +17,7 @@ from ..._persistence import Progress
 from .. import model as solver
 from ..learning import contrastive
 from ..likelihood import annealing
-from . import adaptive
+from . import adaptive, plans
 from .gap import log_probabilities
 from .outcome import Training
 from .start import independent_model, start_training
@@ -52,7 +52,7 @@ class Entrant(NamedTuple):
     """``make_start(job)`` gives the `Start`"""
     stage: str = "training"
     """its name in the checkpoint"""
-    adapting: adaptive.Adapting | None = None
+    adapting: plans.Adapting | None = None
     """where it has paused; None begins at the start"""
 
 
@@ -95,7 +95,7 @@ def settings_of(estimator, rows):
         _DAMPING if rate == "auto" else None,
         jumps=rate == "auto" and n_steps == "auto" and estimator.persistent,
     )
-    return adaptive.Settings(
+    return plans.Settings(
         update,
         _learning_rate(rows) if rate == "auto" else float(rate),
         estimator.batch_size,
@@ -134,7 +134,7 @@ def train(settings, job, entrant, task, refit, *, rivals=_NO_RIVALS):
 
     Parameters
     ----------
-    settings : adaptive.Settings
+    settings : plans.Settings
     job : Job
         With validation rows, and all rows if those were held out.
     entrant : Entrant
@@ -235,7 +235,7 @@ def _with_more_units(settings, job, leader, others, task):
     """
     for other in others:
         outcome = leader.outcome
-        overfits = adaptive.has_decayed(settings, outcome.adapting)
+        overfits = plans.has_decayed(settings, outcome.adapting)
         if leader.is_last or not overfits or _is_in_doubt(outcome):
             break
         leader = _after(settings, job, leader, other, task)

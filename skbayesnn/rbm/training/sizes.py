@@ -24,7 +24,7 @@ import numpy as np
 from ..._persistence import Progress
 from .. import model as solver
 from ..learning import contrastive, growth
-from . import adaptive, automatic
+from . import adaptive, automatic, plans
 from .growing import MONITORED_ROWS, start_growth
 from .history import append_record, join_histories, print_round
 from .job import Start, computing
@@ -127,7 +127,7 @@ def train(settings, search, job, task, refit):
 
     Parameters
     ----------
-    settings : adaptive.Settings
+    settings : plans.Settings
     search : Search
     job : Job
         With validation rows.
@@ -401,8 +401,8 @@ def _run(settings, job, task, runners, runner, n_rounds, effort=None):
         rbm = contrastive.model(settings.update, outcome.best.state)
         stopped = job.callbacks.end(size_task, rbm) or training.stopped
         outcome = outcome._replace(training=training._replace(stopped=stopped))
-    has_ended = adaptive.has_ended(settings, outcome.adapting)
-    gain = 0.0 if has_ended else adaptive.gain_since(outcome.adapting, 0.5)
+    has_ended = plans.has_ended(settings, outcome.adapting)
+    gain = 0.0 if has_ended else plans.gain_since(outcome.adapting, 0.5)
     gain = 0.0 if np.isnan(gain) else gain
     runner = runner._replace(outcome=outcome, gain=gain, has_ended=has_ended)
     runners[runner.name] = runner

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive, growth
-from skbayesnn.rbm.training import adaptive, sizes, tracking
+from skbayesnn.rbm.training import adaptive, plans, sizes, tracking
 
 N_FEATURES, NOISE = 20, 0.05
 # Modes of a mixture: k + 1 of them are what k units can hold.
@@ -113,11 +113,11 @@ def test_the_race_is_recorded(from_one):
 
 def runner(n_units, score, gain=0.0, **plan):
     """A size that began at -50 nats."""
-    best = adaptive.Point(None, np.zeros((0, 7)), score, score, 0.0)
-    plan = adaptive.Plan(
+    best = plans.Point(None, np.zeros((0, 7)), score, score, 0.0)
+    plan = plans.Plan(
         0.1, **{"n_gibbs_steps": 1, "weight_decay": 0.0, **plan}, n_updates=9
     )
-    state = adaptive.Adapting(best, best, plan, -50.0)
+    state = plans.Adapting(best, best, plan, -50.0)
     outcome = adaptive.Outcome(None, best, -50.0, None, state)
     return sizes.Runner(f"{n_units} units", n_units, None, outcome, gain)
 
@@ -245,7 +245,7 @@ def test_runners_go_on_from_stage_to_stage(spied):
         if n_rounds == 6:
             before += ", 4 rounds"
         earlier = by_stage[before].outcome
-        assert not adaptive.has_ended(call.settings, earlier.adapting)
+        assert not plans.has_ended(call.settings, earlier.adapting)
         assert earlier.training.n_iter < call.outcome.training.n_iter <= n_rounds
         columns = call.outcome.training.history["n_updates"]
         old = earlier.training.history["n_updates"]

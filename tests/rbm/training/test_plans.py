@@ -1,0 +1,205 @@
+"""What follows from the likelihoods after a round of an automatic training."""
+
+import numpy as np
+import pytest
+from rbm_models import random_model, random_states, start_state
+from training_points import (
+    BEST,
+    OVERFITTED,
+    TINY,
+    WORSE,
+    adapting,
+    point,
+    settings_of,
+)
+
+from skbayesnn.rbm.training import plans
+
+
+def decide(current, best=BEST, settings=None, **plan):
+    """What follows: the new state, and whether the training is over."""
+    settings = settings or settings_of()
+    return plans.decide(settings, 1000, adapting(current, best, **plan))
+
+
+def lose_twice(current, settings=None, **plan):
+    first, done = decide(current, settings=settings, **plan)
+    assert not done and first.current is current and first.plan.rate == 0.1
+    plan = {**plan, "n_failed": first.plan.n_failed}
+    return decide(current, settings=settings, **plan)
+
+
+def test_a_gain_is_kept():
+    better = point(-29.0, n_updates=2500)
+    found, done = decide(better, n_failed=1)
+    assert found.best is found.current is better
+    assert not done and found.plan.n_failed == 0
+    # a round is longer after more updates
+    later, _ = decide(point(-28.0, n_updates=5000))
+    assert 0 < found.plan.n_updates < later.plan.n_updates
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_a_loss_of_both_likelihoods_asks_for_chains_that_mix(persistent):
+    """From the best model on: temperatures, or Gibbs steps where chains begin anew."""
+    settings = settings_of(persistent=persistent)
+    found, done = lose_twice(WORSE, settings)
+    assert not done and found.current is found.best is BEST
+    assert found.plan.rate == 0.1
+    efforts = found.plan.n_replicas, found.plan.n_gibbs_steps
+    assert efforts[not persistent] > 1 and efforts[persistent] == 1
+    assert found.plan.weight_decay == 0.0 and found.plan.n_failed == 0
+    plan = dict(zip(("n_replicas", "n_gibbs_steps"), efforts, strict=True))
+    more, _ = lose_twice(WORSE, settings, **plan)
+    assert more.plan.rate < 0.1
+    assert (more.plan.n_replicas, more.plan.n_gibbs_steps) == efforts
+
+
+@pytest.mark.parametrize(
+    "parameters, plan", [({"n_gibbs_steps": 1}, {}), ({}, {"n_replicas": 10})]
+)
+def test_chains_with_no_more_to_get_ask_for_smaller_steps(parameters, plan):
+    found, _ = lose_twice(WORSE, settings_of(**parameters), **plan)
+    assert found.current is BEST and found.plan.rate < 0.1
+    assert found.plan.n_gibbs_steps == 1
+    assert found.plan.n_replicas == plan.get("n_replicas", 1)
+
+
+def test_chains_that_forget_ask_for_smaller_steps():
+    """Temperatures would bring nothing, and take ten times as long."""
+    found, _ = lose_twice(WORSE, correlation=0.05)
+    assert found.plan.n_replicas == 1 and found.plan.rate < 0.1
+    found, _ = lose_twice(WORSE, correlation=0.3)
+    assert found.plan.n_replicas > 1 and found.plan.rate == 0.1
+
+
+@pytest.mark.parametrize("of_best, expected", [(0.0, 0.02), (0.03, np.sqrt(0.0018))])
+def test_a_decay_that_takes_from_both_is_weakened(of_best, expected):
+    """Towards that of the best model, a third at a time."""
+    best = point(-30.0, train=-25.0)
+    best.path[:, 4] = of_best
+    found, _ = decide(WORSE, best, n_failed=1, n_replicas=10, weight_decay=0.06)
+    assert found.current is best and found.plan.rate == 0.1
+    assert found.plan.weight_decay == pytest.approx(expected)
+    # the best model has it, too
+    found, _ = decide(WORSE, best, n_failed=1, n_replicas=10, weight_decay=of_best)
+    assert found.plan.rate < 0.1 and found.plan.weight_decay == of_best
+
+
+def test_chains_of_a_fractional_model_get_no_temperatures():
+    rbm, _ = random_model(2, 3, fractional=True)
+    state = start_state(rbm, random_states(4, 3, dtype=np.uint8))
+    best, worse = BEST._replace(state=state), WORSE._replace(state=state)
+    found, _ = decide(worse, best, n_failed=1)
+    assert found.current is best and found.plan.n_replicas == 1
+    assert found.plan.n_gibbs_steps > 1
+
+
+def test_a_loss_of_the_validation_rows_alone_asks_for_weight_decay():
+    found, done = lose_twice(OVERFITTED)
+    assert not done and found.current is BEST
+    assert found.plan.rate == 0.1 and found.plan.n_gibbs_steps == 1
+    # as of a prior that weighs as much as few rows
+    assert 1 / 1000 <= found.plan.weight_decay < 10 / 1000
+    more, _ = lose_twice(OVERFITTED, weight_decay=found.plan.weight_decay)
+    assert more.plan.weight_decay > found.plan.weight_decay
+    # if it is given, nothing is left to change: the step size falls to zero
+    found, done = lose_twice(OVERFITTED, settings_of(weight_decay=0.0))
+    assert not done and found.plan.cools and found.current is BEST
+
+
+def test_a_loss_within_the_errors_is_none():
+    near = point(-30.5, train=-25.5, n_updates=2500, error=0.5)
+    found, done = decide(near, n_failed=1)
+    assert not done and found.plan.rate == 0.1 and found.current is near
+    # nor is a tiny one, of exact likelihoods
+    near = point(-30.0 - TINY, train=-26.0, n_updates=2500, error=0.0)
+    found, done = decide(near, BEST._replace(error=0.0), n_failed=1)
+    assert not done and found.plan.rate == 0.1 and found.current is near
+
+
+def test_changes_in_vain_end_the_training():
+    n_in_vain, plan = 0, {}
+    while True:
+        found, done = lose_twice(WORSE, n_in_vain=n_in_vain, score_at_change=-30.0)
+        assert not done
+        if found.plan.cools:
+            break
+        n_in_vain = found.plan.n_in_vain
+        assert n_in_vain < 10
+    assert n_in_vain >= 1
+    # one that has helped is none of them
+    plan = dict(n_in_vain=n_in_vain, score_at_change=-31.0)
+    found, _ = lose_twice(WORSE, **plan)
+    assert not found.plan.cools and found.plan.n_in_vain < n_in_vain
+
+
+def test_the_last_round_cools():
+    settings = settings_of(max_updates=2500)
+    better = point(-29.0, n_updates=2500)
+    found, done = decide(better, settings=settings)
+    assert not done and found.plan.cools and found.plan.n_updates < 2500
+    _, done = decide(point(-28.0), better, cools=True)
+    assert done
+
+
+def test_the_next_best_points_are_kept():
+    points = [point(value) for value in (-32.0, -30.5, -29.0, -31.0, -30.0)]
+    state = adapting(points[0], BEST._replace(validation=-40.0))
+    for current in points:
+        state, _ = plans.decide(settings_of(), 1000, state._replace(current=current))
+    assert state.best is points[2]
+    assert [one.validation for one in state.others] == [-30.0, -30.5]
+
+
+@pytest.mark.parametrize("gain, ends", [(0.0, True), (0.01, True), (1.0, False)])
+def test_four_times_the_updates_without_gain_are_the_end(gain, ends):
+    """Of 30 nats in all."""
+    first = point(-30.0, n_updates=2000, n_rounds=4)
+    path = np.concatenate([first.path, first.path])
+    path[2:, -1] = -30.0 + gain
+    last = first._replace(path=path, validation=-30.0 + gain)
+    found, _ = decide(last, first)
+    assert found.plan.cools == ends
+
+
+def test_what_was_gained_since_a_fraction_of_the_updates():
+    path = np.zeros((4, 7))
+    path[:, 0], path[:, -1] = [100, 100, 200, 400], [-40.0, -42.0, -35.0, -30.0]
+    last = point(-30.0)._replace(path=path)
+    state = adapting(last, last)
+    assert plans.gain_since(state, 0.5) == 5.0
+    # the best before counts, and only what had ended
+    assert plans.gain_since(state, 0.25) == 10.0
+    assert plans.gain_since(state, 0.24) == 10.0
+    assert np.isnan(plans.gain_since(state, 0.1))
+    # back at the start
+    start = last._replace(path=path[:0])
+    assert np.isnan(plans.gain_since(adapting(start, start), 0.5))
+
+
+@pytest.mark.parametrize(
+    "current, plan, expected",
+    [
+        (BEST, {}, False),
+        # the validation rows lose while the training rows gain
+        (OVERFITTED, dict(n_failed=1), True),
+        (OVERFITTED, {}, False),
+        # both lose: the chains do not follow
+        (WORSE, dict(n_failed=1), False),
+        (BEST, dict(weight_decay=0.1), True),
+        (BEST, dict(cools=True), True),
+    ],
+)
+def test_a_race_is_over_for_what_overfits(current, plan, expected):
+    state = adapting(current, BEST, **plan)
+    assert plans.has_ended(settings_of(), state) is expected
+
+
+def test_a_plateau_at_the_start_is_no_end():
+    """Small weights change next to nothing for long."""
+    slow = point(-60.0, n_updates=2000, n_rounds=8)
+    found, done = decide(slow, slow)
+    assert not done and not found.plan.cools
+    endless = point(-60.0, n_updates=25000, n_rounds=8)
+    assert decide(endless, endless)[0].plan.cools

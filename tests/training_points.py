@@ -1,0 +1,39 @@
+"""Places on the path of an automatic training, with their likelihoods."""
+
+import numpy as np
+from rbm_estimators import toy_data
+from rbm_models import random_model, random_states, start_state
+
+from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn.rbm.training import automatic, plans
+from skbayesnn.rbm.training.rows import Rows
+
+# Differences of likelihoods, in nats.
+CLEAR, TINY = 1.0, 1e-3
+
+
+def settings_of(**parameters):
+    """Those of an automatic training of a few rows."""
+    rows = Rows(toy_data(), 0.5)
+    return automatic.settings_of(ContrastiveDivergenceRBM(**parameters), rows)
+
+
+def point(validation, train=-20.0, n_updates=2000, n_rounds=1, error=TINY):
+    """A place after rounds with the same likelihood."""
+    rbm, _ = random_model(2, 3)
+    state = start_state(rbm, random_states(4, 3, dtype=np.uint8))
+    path = np.zeros((n_rounds, 7))
+    path[:, 0], path[:, -1] = n_updates / n_rounds, validation
+    return plans.Point(state, path, train, validation, error)
+
+
+def adapting(current, best, **plan):
+    """A training between two rounds."""
+    plan = plans.Plan(**{**PLAN, **plan})
+    return plans.Adapting(current, best, plan, first_score=-60.0)
+
+
+PLAN = dict(rate=0.1, n_gibbs_steps=1, weight_decay=0.0, n_updates=100)
+BEST = point(-30.0, train=-25.0)
+WORSE = point(-30.0 - CLEAR, train=-25.0 - CLEAR, n_updates=2500)
+OVERFITTED = point(-30.0 - CLEAR, train=-25.0 + CLEAR, n_updates=2500)
