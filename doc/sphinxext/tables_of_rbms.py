@@ -68,6 +68,21 @@ def frank_wolfe_start():
     return ["set", "Frank-Wolfe less random start, nats"], rows
 
 
+def images():
+    rows = [
+        [
+            name,
+            str(found["n_components"]),
+            f"{found['n_updates']:,}",
+            f"{found['forward']:.1f}",
+            f"{found['reverse']:.1f}",
+            f"{found['seconds']:,.0f}",
+        ]
+        for name, found in load("images").items()
+    ]
+    return ["images", "units", "updates", "forward", "back", "seconds"], rows
+
+
 def rbm_classes():
     """Errors in percent of logistic regression, by the features that it gets."""
     titles = {

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
+from .candidates import LEAST_ERROR, WORST_ERROR
 from .held_out import output_variance
 from .held_out_runs import held_out_runs
-from .search import LEAST_ERROR, WORST_ERROR
 
 # With fewer than `USUAL`, where each kind has half of them, the median lies somewhere
 # between those of one kind and those of the other.  Where all networks say the same,

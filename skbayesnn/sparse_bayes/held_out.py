@@ -8,6 +8,7 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _validation as checks
+from .candidates import Candidate
 from .learning.problem import Start
 from .learning.result import Fit
 from .learning.selection import free_runs_through, squared_errors, steps_through
@@ -16,7 +17,6 @@ from .prediction.ensemble import LaggedNetwork
 from .prediction.hidden_states import StateSpaceNetwork
 from .records.lags import n_complete_before
 from .records.layout import Record
-from .search import Candidate
 from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import TrainingRecord
 

@@ -18,6 +18,7 @@ from .._warnings import warn_caller
 from .attributes import fitted_attributes, set_attributes
 from .calibration import band_factor
 from .candidate_scores import judge
+from .candidates import LEAST_ERROR, Candidate, geometric_mean
 from .dynamic_predictor import DynamicModel, DynamicPredictorMixin
 from .ensemble_size import MOST, enough_members
 from .exports import ExportMixin
@@ -36,6 +37,7 @@ from .learning.dense_rows import choose_fraction
 from .learning.integration import may_integrate
 from .learning.outliers import screen_outputs
 from .learning.selection import stretches
+from .members import close_to_best, rivals, share_out
 from .parameters import (
     LARGEST,
     SEARCH_CONSTRAINTS,
@@ -49,19 +51,7 @@ from .record_end import end_for
 from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
-from .search import (
-    FEW_CYCLES,
-    LEAST_ERROR,
-    OUTPUTS,
-    Candidate,
-    Clock,
-    Limits,
-    Search,
-    close_to_best,
-    geometric_mean,
-    rivals,
-    share_out,
-)
+from .search import FEW_CYCLES, OUTPUTS, Clock, Limits, Search
 from .search_runner import Runner
 from .training_record import (
     check_training_record,

@@ -140,7 +140,7 @@ SEARCH_CONSTRAINTS = {
     },
 }
 
-# Kinds of models, as `search.Candidate` calls them, the simplest first.
+# Kinds of models, as `candidates.Candidate` calls them, the simplest first.
 KINDS = ("linear", "network", "states")
 DYNAMIC_CONSTRAINTS = {
     "kinds": [StrOptions({"auto", *KINDS}), "array-like"],

@@ -22,10 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-# A fold in which a candidate diverges counts as so many standard deviations of y.
-WORST_ERROR = 3.0
-# Smaller errors, of an output that does not change, count as this.
-LEAST_ERROR = 1e-12
+from .candidates import Candidate
+from .members import CLOSE, EQUAL, first_of, is_arx, leading
+
 # Grids of "auto". Linear models are cheap, and are tried with far longer lags.
 LAGS = (5, 10, 20)
 LINEAR_LAGS = (1, 2, 3, 5, 7, 10, 14, 20, 30)
@@ -50,17 +49,10 @@ LAST_FOLDS = 5
 N_FINALISTS = 6
 N_OF_EACH_KIND = 2
 HOPEFUL = 1.75
-# Members of the ensemble are those whose error is at most so many times the least one;
-# or farther, if the errors of the stretches scatter so much that it is within a
-# standard error of the least one: then another cut into stretches changes the order.
-CLOSE = 1.2
-FARTHEST = 1.4
 # Linear models of differences have so many times the error of those of levels where
 # differences are wrong. Where they are right, they may have more than twice as much:
 # roots beside that of the integrator make up for what is not linear.
 FAR_BEHIND = 3.0
-# Linear models are equal whose errors differ by less.
-EQUAL = 1.02
 # Lags with which a linear model errs so many times more than with longer ones miss a
 # part of the memory, such as a dead time, for a network as well.
 TOO_SHORT = 1.5
@@ -69,135 +61,6 @@ OUTPUTS = ("level", "difference")
 # A fit takes about rows times squared weights; beyond this a lag is left to linear
 # models.
 MAX_WORK = 1.5e8
-
-
-class Candidate(NamedTuple):
-    """What is to be chosen.
-
-    model : "linear" or "network", both of lags, or "states", a network of hidden states
-    fitted_to : "prediction" or "simulation", the errors that its fit squares
-    lag : longest lag of inputs and outputs; 0 for hidden states
-    current_input : whether u(t) is a regressor
-    n_states : number of hidden states; 0 for lags
-    activation : of the hidden units of a network of hidden states; empty for lags,
-        where all candidates have the same
-    max_cycles : of the last stage of fits of hidden states; 0 for lags
-    output : "level" or "difference"
-    """
-
-    model: str
-    fitted_to: str
-    lag: int
-    reg_lambda: float
-    current_input: bool
-    n_states: int = 0
-    activation: str = ""
-    max_cycles: int = 0
-    output: str = "level"
-
-    def __str__(self):
-        kind = {"prediction": "one-step", "simulation": "free-run"}[self.fitted_to]
-        first = "0" if self.current_input else "1"
-        what, how = f"{self.model} of lags {first} to {self.lag}", ""
-        if self.n_states:
-            what = f"network of {self.n_states} hidden states"
-            how = f", up to {self.max_cycles} cycles"
-        if self.output == "difference":
-            what += " for differences"
-        if self.activation:
-            what += f", {self.activation}"
-        return f"{what}, strength {self.reg_lambda:g}{how} ({kind})"
-
-
-class Table:
-    """Errors of candidates, root mean squares in standard deviations of the outputs.
-
-    Stretches differ far more than candidates do, and by factors. So the error of a
-    candidate is the geometric mean over the stretches, and candidates are compared
-    stretch by stretch: one stretch that is hard for all does not decide alone.
-
-    errors : dict of Candidate to (n_folds,) array, of the stretches that were held out,
-        NaN where not tried
-    drifts : dict of Candidate to float, what they leave out, see `drift`; 0 where it
-        was not measured
-    """
-
-    def __init__(self, n_folds):
-        self.n_folds = n_folds
-        self.errors, self.drifts = {}, {}
-
-    def add(self, candidate, fold, error):
-        row = self.errors.setdefault(candidate, np.full(self.n_folds, np.nan))
-        row[fold] = min(error, WORST_ERROR) if np.isfinite(error) else WORST_ERROR
-
-    def missing(self, candidates, folds):
-        """Pairs that are not in the table yet, fold by fold."""
-        empty = np.full(self.n_folds, np.nan)
-        candidates = list(dict.fromkeys(candidates))
-        return [
-            (candidate, fold)
-            for fold in folds
-            for candidate in candidates
-            if np.isnan(self.errors.get(candidate, empty)[fold])
-        ]
-
-    def held_out(self, candidate):
-        """Geometric mean over the folds that were tried, without drift."""
-        row = self.errors[candidate]
-        return geometric_mean(row[np.isfinite(row)])
-
-    def with_drift(self, candidate):
-        """Errors (n_folds,) halfway between those without and with the drift.
-
-        In a new record like its own an error is one of these, or between them: what
-        drifts on inputs in any order may not do so in a closed loop. They differ by
-        factors, so this is their geometric mean.
-        """
-        row = self.errors.get(candidate, np.full(self.n_folds, np.nan))
-        return np.sqrt(row * np.hypot(row, self.drifts.get(candidate, 0.0)))
-
-    def error(self, candidate, folds=None):
-        """Geometric mean over some folds, or all that were tried, with drift.
-
-        Infinite where one of the given folds was not tried.
-        """
-        row = self.with_drift(candidate)
-        row = row[np.isfinite(row)] if folds is None else row[folds]
-        return np.inf if np.isnan(row).any() else geometric_mean(row)
-
-    def ranked(self, candidates, folds):
-        """The candidates that were tried on all of these folds, the best first."""
-        tried = [c for c in candidates if np.isfinite(self.error(c, folds))]
-        return sorted(tried, key=lambda c: self.error(c, folds))
-
-    def most_tried(self):
-        """The candidates with the most folds, the best first.
-
-        These are all folds, unless the time was over before.
-        """
-        n_tried = {c: np.isfinite(row).sum() for c, row in self.errors.items()}
-        most = [c for c, n in n_tried.items() if n == max(n_tried.values())]
-        return sorted(most, key=self.error)
-
-    def clearly_worse(self, candidate, best):
-        """Whether errors exceed those of the best by a standard error.
-
-        The ratios of the folds on which both were tried are compared.
-        """
-        ratio = np.log(np.maximum(self.with_drift(candidate), LEAST_ERROR))
-        ratio = ratio - np.log(np.maximum(self.with_drift(best), LEAST_ERROR))
-        ratio = ratio[np.isfinite(ratio)]
-        if len(ratio) < 2:
-            return candidate != best
-        spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
-        return bool(ratio.mean() > spread)
-
-
-def geometric_mean(errors):
-    """Of the folds' errors; infinite for none."""
-    if not len(errors):
-        return np.inf
-    return float(np.exp(np.log(np.maximum(errors, LEAST_ERROR)).mean()))
 
 
 class Limits(NamedTuple):
@@ -490,6 +353,7 @@ class Search:
         # bound: all candidates differ, and all grids have ends
         while ranked and self.table.error(ranked[0], folds) <= hopeless * least:
             best = leading(ranked, lambda c: self.table.error(c, folds))
+            best = self.with_fewest_states(best, ranked)
             new = self.states_neighbours(best, tried)
             if not new:
                 break
@@ -508,6 +372,17 @@ class Search:
             return self.states
         few = [self.n_outputs + 1] if self.extend_states else []
         return sorted({n for n in [*few, *self.states] if n >= self.n_outputs})
+
+    def with_fewest_states(self, best, ranked):
+        """The best of the candidates that are no worse, but have the fewest states.
+
+        Fits with more states take longer, and so do those that would follow them.
+        """
+        folds = self.order[:FIRST_FOLDS]
+        most = EQUAL * self.table.error(best, folds)
+        alike = [c for c in ranked if c.output == best.output]
+        equal = [c for c in alike if self.table.error(c, folds) <= most]
+        return min(equal, key=lambda c: c.n_states)
 
     def states_neighbours(self, best, tried):
         """Other activations, more cycles, and then what continues the grids."""
@@ -529,6 +404,7 @@ class Search:
             strengths = [c.reg_lambda for c in alike if c.n_states == best.n_states]
             following = self.next_strength(best.reg_lambda, strengths)
             new += [best._replace(reg_lambda=s) for s in following]
+            new = [c for c in new if not self.is_settled(c, best, alike)]
         fewer = [c for c in alike if c.n_states < best.n_states]
         folds, error = self.order[:FIRST_FOLDS], self.table.error
         gain = min((error(c, folds) for c in fewer), default=np.inf)
@@ -536,6 +412,18 @@ class Search:
         if self.extend_states and worth and best.n_states < MAX_STATES:
             new.append(best._replace(n_states=best.n_states + 2))
         return [c for c in new if c not in tried]
+
+    def is_settled(self, candidate, best, tried):
+        """Whether the strength was clearly worse than the best with fewer states."""
+        fewer = [c for c in tried if c.n_states < best.n_states]
+        pairs = [(c, c._replace(reg_lambda=best.reg_lambda)) for c in fewer]
+        folds, error = self.order[:FIRST_FOLDS], self.table.error
+        return any(
+            error(one, folds) > CLOSE * error(other, folds)
+            and self.table.clearly_worse(one, other)
+            for one, other in pairs
+            if one.reg_lambda == candidate.reg_lambda and other in tried
+        )
 
     def finalists(self, tried):
         """Candidates for the remaining folds: those that may still be close.
@@ -567,90 +455,6 @@ class Search:
         if best == min(strengths) and best / 3.0 >= low:
             following.append(round(best / 3.0, 3))
         return following
-
-
-def is_arx(candidate):
-    """Whether a candidate is a linear model by least squares."""
-    return candidate.model == "linear" and candidate.reg_lambda == 0.0
-
-
-def first_of(candidates, output):
-    """The first of the candidates of levels or of differences; None without any."""
-    return next((c for c in candidates if c.output == output), None)
-
-
-def leading(ranked, error):
-    """The best of all, or of differences if that errs at most 1.4 times as much."""
-    best, of_steps = ranked[0], first_of(ranked, "difference")
-    return of_steps if of_steps and error(of_steps) <= FARTHEST * error(best) else best
-
-
-def rivals(table):
-    """Candidates that could be in one ensemble, the best first.
-
-    They say the same, levels or differences, because members that do not cannot be
-    exported together. Differences are chosen where the best of them errs at most 1.4
-    times as much as the best of all: a model of levels has learned those of the record,
-    and errs beyond them.
-    Only networks, of lags or of states, stand beside a network, because what a linear
-    model lacks on some rows the others cannot mend.
-    """
-    ranked = table.most_tried()
-    linear = ranked[0].model == "linear"
-    alike = [c for c in ranked if (c.model == "linear") == linear]
-    best = leading(alike, table.error)
-    return [c for c in alike if c.output == best.output]
-
-
-def close_to_best(table):
-    """Candidates for the ensemble: those close to the best, the best first.
-
-    Close is a fifth, or what the errors cannot tell apart, up to a factor of 1.4.
-    A linear model that is best stands alone: a network would add nothing but its
-    variance. It is the one with the shortest lags whose error equals the least one but
-    for a few percent.
-    """
-    alike = rivals(table)
-    best = alike[0]
-    if is_arx(best):
-        near = [c for c in alike if table.error(c) <= EQUAL * table.error(best)]
-        return [min(near, key=lambda c: (c.lag, c.current_input))]
-    least = table.error(best)
-    return [
-        c
-        for c in alike
-        if table.error(c) <= CLOSE * least
-        or (table.error(c) <= FARTHEST * least and not table.clearly_worse(c, best))
-    ]
-
-
-def share_out(close, table, n_members):
-    """Numbers of the members of the ensemble, by those candidates that get one.
-
-    Networks of one kind err alike, and that with more candidates would outvote the
-    other. So where both kinds are close to the best, they share by the inverse squares
-    of their least errors, however many candidates each has.
-
-    Parameters
-    ----------
-    close : list of Candidate, the best first
-    """
-    best = {}
-    for candidate in close:
-        best.setdefault(candidate.model, candidate)
-    precision = np.array([table.error(c) ** -2 for c in best.values()])
-    # of at most two kinds; the worse one has no more than half
-    last = int(n_members * precision[-1] / precision.sum() + 0.5)
-    numbers = {}
-    for model, n in zip(best, [n_members - last, last][-len(best) :], strict=True):
-        alike = [c for c in close if c.model == model][:n]
-        numbers |= zip(alike, evenly(n, len(alike)), strict=True)
-    return {c: numbers[c] for c in close if c in numbers}
-
-
-def evenly(n, n_parts):
-    """Whole numbers whose sum is n; the first may be greater by one."""
-    return [n // n_parts + (k < n % n_parts) for k in range(n_parts)]
 
 
 class Clock:

@@ -8,8 +8,9 @@ from sklearn.metrics import root_mean_squared_error
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn._parallel import Shared
 from skbayesnn.sparse_bayes.candidate_scores import judge
+from skbayesnn.sparse_bayes.candidates import Candidate
 from skbayesnn.sparse_bayes.held_out import Score
-from skbayesnn.sparse_bayes.search import Candidate, Clock
+from skbayesnn.sparse_bayes.search import Clock
 
 ONE = Candidate("network", "simulation", 2, 3.0, True)
 OTHER = ONE._replace(reg_lambda=30.0)

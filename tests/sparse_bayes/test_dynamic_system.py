@@ -25,10 +25,12 @@ from skbayesnn.sparse_bayes import (
     narx_cv,
     search_runner,
 )
+from skbayesnn.sparse_bayes.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.dynamic_system import kind_of
 from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
-from skbayesnn.sparse_bayes.search import Candidate, Limits, Search, Table, evenly
+from skbayesnn.sparse_bayes.members import evenly
+from skbayesnn.sparse_bayes.search import Limits, Search
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 CV = 2
@@ -650,6 +652,39 @@ def test_hidden_states_that_come_close_are_tried_with_more():
     small = search(lambda c: 0.1)
     # a single step finds no gain
     assert {c.n_states for c in small.errors if c.model == "states"} == {4, 6}
+
+
+@pytest.mark.parametrize("gain, most", [(1.01, 4), (1.05, 6)])
+def test_more_states_that_gain_nothing_are_no_place_to_go_on_from(gain, most):
+    """A step of two states is tried; other strengths are at the fewest that equal."""
+
+    def errors(candidate):
+        if candidate.model != "states":
+            return 0.1
+        by_strength = 1.0 if candidate.reg_lambda == 5.0 else 1.1
+        return 0.1 * by_strength / (gain if candidate.n_states > 4 else 1.0)
+
+    tried = search(errors, activations=("tanh",)).errors
+    found = [(c.n_states, c.reg_lambda) for c in tried if c.model == "states"]
+    assert {n for n, _ in found} == {4, 6}
+    assert max(n for n, strength in found if strength != 5.0) == most
+
+
+@pytest.mark.parametrize("ratio, again", [(1.1, True), (1.5, False)])
+def test_strengths_that_were_clearly_worse_are_not_tried_with_more_states(ratio, again):
+    def errors(candidate):
+        if candidate.model != "states":
+            return 0.1
+        worse = ratio if candidate.reg_lambda > 5.0 else 1.05
+        return (worse if candidate.reg_lambda != 5.0 else 1.0) / candidate.n_states
+
+    def close(candidate):
+        return errors(candidate) * (0.4 if candidate.model == "states" else 1.0)
+
+    tried = search(close, activations=("tanh",)).errors
+    found = {(c.n_states, c.reg_lambda) for c in tried if c.model == "states"}
+    assert {(4, 15.0), (4, 1.667), (6, 1.667), (10, 1.667)} <= found
+    assert ((6, 15.0) in found) is ((8, 15.0) in found) is again
 
 
 def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):

@@ -9,6 +9,7 @@ from search_cases import estimator, quietly, record
 
 from skbayesnn import DynamicSystemRegressor
 from skbayesnn.sparse_bayes import narx_cv
+from skbayesnn.sparse_bayes.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.ensemble_size import (
     ADDED,
     FEWEST,
@@ -18,14 +19,8 @@ from skbayesnn.sparse_bayes.ensemble_size import (
 )
 from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
-from skbayesnn.sparse_bayes.search import (
-    Candidate,
-    Limits,
-    Search,
-    Table,
-    close_to_best,
-    share_out,
-)
+from skbayesnn.sparse_bayes.members import close_to_best, share_out
+from skbayesnn.sparse_bayes.search import Limits, Search
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 N_ROWS = 5000

@@ -29,15 +29,11 @@ from sklearn.preprocessing import StandardScaler
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes import candidate_scores, narx_cv
+from skbayesnn.sparse_bayes.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.held_out import Data, error_against
 from skbayesnn.sparse_bayes.learning.selection import stretches
-from skbayesnn.sparse_bayes.search import (
-    Candidate,
-    Limits,
-    Search,
-    Table,
-    close_to_best,
-)
+from skbayesnn.sparse_bayes.members import close_to_best
+from skbayesnn.sparse_bayes.search import Limits, Search
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 

@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes import held_out, search_runner
 from skbayesnn.sparse_bayes import narx_cv as _narx_cv
-from skbayesnn.sparse_bayes.search import Candidate
+from skbayesnn.sparse_bayes.candidates import Candidate
 
 
 def keep(monkeypatch, *settings):

@@ -8,10 +8,10 @@ from search_cases import estimator, quietly, record
 from skbayesnn import DynamicSystemRegressor
 from skbayesnn.metrics import simulation_rmse
 from skbayesnn.sparse_bayes import narx_cv
+from skbayesnn.sparse_bayes.candidates import Candidate
 from skbayesnn.sparse_bayes.held_out import Data, Task, fit_or_score
 from skbayesnn.sparse_bayes.learning.outliers import Screened
 from skbayesnn.sparse_bayes.learning.selection import stretches
-from skbayesnn.sparse_bayes.search import Candidate
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 N_ROWS = 300
