@@ -214,8 +214,8 @@ def _without_doubt(settings, job, leader, others, task):
 def _as_long(settings, leader, other):
     """Settings by which the other may train for as long as the leader's best model.
 
-    An update of a model takes about as long as its units are many. Small models may
-    gain for many more updates, in which they still come from behind.
+    The time of an update is about in proportion to the number of units. A small model
+    would go on for as long as it gains, which may take many times as long.
     """
     best = leader.outcome.best
     n_before, n_units = other.adapting.current.n_updates, _n_units(other.adapting.best)

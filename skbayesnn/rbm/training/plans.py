@@ -43,7 +43,8 @@ _LEAST_LOSS, _PLATEAU_UPDATES = 0.02, 5000
 _MAX_IN_VAIN = 2
 # Temperatures, or Gibbs steps, of chains that mix too slowly.
 _EFFORTS = (10,)
-# Correlation up to which they have forgotten it: nothing is to be had by other chains.
+# Correlation of chains with their states of some steps before up to which they have
+# forgotten these: nothing is to be had by other chains.
 _FORGOTTEN = 0.1
 # Factors of a change of plan; the first weight decay is that of a prior with as many
 # pseudo-rows.
