@@ -18,9 +18,9 @@ def settings_of(**parameters):
     return automatic.settings_of(ContrastiveDivergenceRBM(**parameters), rows)
 
 
-def point(validation, train=-20.0, n_updates=2000, n_rounds=1, error=TINY):
+def point(validation, train=-20.0, n_updates=2000, n_rounds=1, error=TINY, n_units=2):
     """A place after rounds with the same likelihood."""
-    rbm, _ = random_model(2, 3)
+    rbm, _ = random_model(n_units, 3)
     state = start_state(rbm, random_states(4, 3, dtype=np.uint8))
     path = np.zeros((n_rounds, 7))
     path[:, 0], path[:, -1] = n_updates / n_rounds, validation

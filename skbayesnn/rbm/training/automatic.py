@@ -219,7 +219,7 @@ def _as_long(settings, leader, other):
     """
     best = leader.outcome.best
     n_before, n_units = other.adapting.current.n_updates, _n_units(other.adapting.best)
-    n_updates = best.n_updates * _n_units(best) // max(n_units, 1)
+    n_updates = best.n_updates * _n_units(best) // n_units
     most = max(n_before, min(settings.max_updates, n_updates))
     return settings._replace(max_updates=most)
 

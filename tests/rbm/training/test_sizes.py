@@ -16,11 +16,13 @@ from rbm_estimators import (
     independent_score,
 )
 from sklearn.base import clone
+from training_points import adapting, point, settings_of
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive, growth
 from skbayesnn.rbm.training import adaptive, plans, sizes, tracking
+from skbayesnn.rbm.training import automatic as checked
 
 N_FEATURES, NOISE = 20, 0.05
 # Modes of a mixture: k + 1 of them are what k units can hold.
@@ -269,7 +271,7 @@ def test_runners_go_on_from_stage_to_stage(spied):
 def test_smaller_sizes_follow_where_chains_do_not_move(
     gaps, likelihoods, expected, up_to_four, monkeypatch
 ):
-    train, ended, limits = adaptive.train, [], []
+    train, ended = adaptive.train, []
 
     def with_gaps(settings, job, start, stage, task, **more):
         outcome = train(settings, job, start, stage, task, **more)
@@ -278,7 +280,6 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
         gap, least = gaps[len(ended)], likelihoods[len(ended)]
         measured = tracking.Measured(least, least + gap, least, 0.1, 0.0)
         rbm = contrastive.model(settings.update, outcome.best.state)
-        limits.append(settings.max_updates)
         ended.append((stage, more["adapting"], outcome, rbm))
         return outcome._replace(measured=measured)
 
@@ -293,11 +294,6 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     assert len(ended) == len(gaps) and n_units == sorted(set(n_units))[::-1]
     of_others = [f"training, {n} units" for n in n_units[1:]]
     assert [stage for stage, *_ in ended] == ["training", *of_others]
-    # the next one costs no more than what it has to beat
-    (_, _, first, _), *others = ended
-    for (_, adapting, _, rbm), limit in zip(others[:1], limits[1:], strict=False):
-        most = first.best.n_updates * n_units[0] // len(rbm.weights)
-        assert limit == max(adapting.current.n_updates, min(300, most))
     # each goes on from where the race has left it
     assert all(adapting.current.n_updates > 0 for _, adapting, *_ in ended)
     *_, outcome, rbm = ended[expected]
@@ -305,6 +301,34 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     assert_array_equal(model.components_, rbm.weights)
     rounds = outcome.training.history["n_updates"]
     assert_array_equal(model.history_["n_updates"], rounds)
+
+
+@pytest.mark.parametrize(
+    ("n_before", "max_updates", "expected"),
+    [(100, 30_000, 1600), (100, 1000, 1000), (2000, 30_000, 2000)],
+)
+def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
+    n_before, max_updates, expected, monkeypatch
+):
+    """400 updates of 8 units; what the size has had before is not taken from it."""
+    limits = []
+
+    def run(settings, job, other, task):
+        limits.append(settings.max_updates)
+        return outcome(other.adapting.best)
+
+    def outcome(best):
+        training = SimpleNamespace(interrupted=False, stopped=False)
+        measured = tracking.Measured(best.validation, -20.0, -30.0, 0.1, 0.0)
+        return adaptive.Outcome(training, best, -60.0, measured, None)
+
+    monkeypatch.setattr(checked, "_run", run)
+    leader = checked.Leader(None, outcome(point(-25.0, n_updates=400, n_units=8)))
+    small = point(-26.0, n_updates=n_before)
+    other = checked.Entrant(None, adapting=adapting(small, small))
+    settings = settings_of(max_updates=max_updates)
+    kept = checked._without_doubt(settings, None, leader, [other], None)
+    assert limits == [expected] and kept is leader
 
 
 @pytest.mark.parametrize(
