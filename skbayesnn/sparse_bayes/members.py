@@ -27,6 +27,12 @@ def leading(ranked, error):
     return of_steps if of_steps and error(of_steps) <= FARTHEST * error(best) else best
 
 
+def simplest(candidates, error, size):
+    """The smallest of those whose error equals the least one but for a few percent."""
+    most = EQUAL * min(map(error, candidates))
+    return min((c for c in candidates if error(c) <= most), key=size)
+
+
 def rivals(table):
     """Candidates that could be in one ensemble, the best first.
 
@@ -55,8 +61,7 @@ def close_to_best(table):
     alike = rivals(table)
     best = alike[0]
     if is_arx(best):
-        near = [c for c in alike if table.error(c) <= EQUAL * table.error(best)]
-        return [min(near, key=lambda c: (c.lag, c.current_input))]
+        return [simplest(alike, table.error, lambda c: (c.lag, c.current_input))]
     least = table.error(best)
     return [
         c

@@ -18,12 +18,13 @@ includes its drift, see `drift`.
 """
 
 import time
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from .candidates import Candidate
-from .members import CLOSE, EQUAL, first_of, is_arx, leading
+from .members import CLOSE, EQUAL, first_of, is_arx, leading, simplest
 
 # Grids of "auto". Linear models are cheap, and are tried with far longer lags.
 LAGS = (5, 10, 20)
@@ -333,11 +334,13 @@ class Search:
         The first ones decide whether there are others: their fits take longer than
         those of lags, and where the outputs show the state they are far behind. The
         grid has the first activation and few cycles; the others are tried where the
-        best is, and the grids go on with those of the best.
+        best is, and the grids go on with those of the best. Of those that are as good,
+        that is the one with the fewest states.
         """
         folds = self.order[:FIRST_FOLDS]
+        error = partial(self.table.error, folds=folds)
         rivals = self.table.ranked(self.table.errors, folds)
-        least = min((self.table.error(c, folds) for c in rivals), default=np.inf)
+        least = min(map(error, rivals), default=np.inf)
         strengths = STATES_STRENGTHS if self.extend_strengths else self.strengths
         kind = self.activations[0], self.states_cycles[0]
         tried = [
@@ -351,9 +354,11 @@ class Search:
         # farther behind where another activation may be better
         hopeless = HOPEFUL ** min(len(self.activations), 2)
         # bound: all candidates differ, and all grids have ends
-        while ranked and self.table.error(ranked[0], folds) <= hopeless * least:
-            best = leading(ranked, lambda c: self.table.error(c, folds))
-            best = self.with_fewest_states(best, ranked)
+        while ranked and error(ranked[0]) <= hopeless * least:
+            output = leading(ranked, error).output
+            alike = [c for c in ranked if c.output == output]
+            # fits with more states take longer, and so do those that follow them
+            best = simplest(alike, error, lambda c: c.n_states)
             new = self.states_neighbours(best, tried)
             if not new:
                 break
@@ -372,17 +377,6 @@ class Search:
             return self.states
         few = [self.n_outputs + 1] if self.extend_states else []
         return sorted({n for n in [*few, *self.states] if n >= self.n_outputs})
-
-    def with_fewest_states(self, best, ranked):
-        """The best of the candidates that are no worse, but have the fewest states.
-
-        Fits with more states take longer, and so do those that would follow them.
-        """
-        folds = self.order[:FIRST_FOLDS]
-        most = EQUAL * self.table.error(best, folds)
-        alike = [c for c in ranked if c.output == best.output]
-        equal = [c for c in alike if self.table.error(c, folds) <= most]
-        return min(equal, key=lambda c: c.n_states)
 
     def states_neighbours(self, best, tried):
         """Other activations, more cycles, and then what continues the grids."""
@@ -403,8 +397,8 @@ class Search:
         if self.extend_strengths:
             strengths = [c.reg_lambda for c in alike if c.n_states == best.n_states]
             following = self.next_strength(best.reg_lambda, strengths)
-            new += [best._replace(reg_lambda=s) for s in following]
-            new = [c for c in new if not self.is_settled(c, best, alike)]
+            others = [best._replace(reg_lambda=s) for s in following]
+            new += [c for c in others if not self.is_settled(c, best, alike)]
         fewer = [c for c in alike if c.n_states < best.n_states]
         folds, error = self.order[:FIRST_FOLDS], self.table.error
         gain = min((error(c, folds) for c in fewer), default=np.inf)
@@ -414,15 +408,16 @@ class Search:
         return [c for c in new if c not in tried]
 
     def is_settled(self, candidate, best, tried):
-        """Whether the strength was clearly worse than the best with fewer states."""
-        fewer = [c for c in tried if c.n_states < best.n_states]
-        pairs = [(c, c._replace(reg_lambda=best.reg_lambda)) for c in fewer]
+        """Whether with fewer states its strength was clearly worse than the best."""
         folds, error = self.order[:FIRST_FOLDS], self.table.error
+        fewer = [c for c in tried if c.n_states < best.n_states]
+        alike = [c for c in fewer if c.reg_lambda == candidate.reg_lambda]
+        pairs = [(c, c._replace(reg_lambda=best.reg_lambda)) for c in alike]
+        # the error of one that was not tried is infinite
         return any(
             error(one, folds) > CLOSE * error(other, folds)
             and self.table.clearly_worse(one, other)
             for one, other in pairs
-            if one.reg_lambda == candidate.reg_lambda and other in tried
         )
 
     def finalists(self, tried):

@@ -574,9 +574,8 @@ def test_before_the_fit():
             getattr(model, call)(np.zeros((3, 1)))
 
 
-def search(errors, **options):
+def rounds(table, errors, **options):
     """The rounds of a search whose errors are known by candidate."""
-    table = Table(8)
 
     def evaluate(pairs):
         for candidate, fold in pairs:
@@ -584,7 +583,13 @@ def search(errors, **options):
 
     grids = ("simulation",), "auto", "auto", True, Limits(30, 1000, 2, 5)
     models = ("linear", "network", "states")
-    Search(table, evaluate, *grids, models=models, **options).run()
+    return Search(table, evaluate, *grids, models=models, **options)
+
+
+def search(errors, **options):
+    """The table of such a search."""
+    table = Table(8)
+    rounds(table, errors, **options).run()
     return table
 
 
@@ -685,6 +690,26 @@ def test_strengths_that_were_clearly_worse_are_not_tried_with_more_states(ratio,
     found = {(c.n_states, c.reg_lambda) for c in tried if c.model == "states"}
     assert {(4, 15.0), (4, 1.667), (6, 1.667), (10, 1.667)} <= found
     assert ((6, 15.0) in found) is ((8, 15.0) in found) is again
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"), [([0.13] * 3, True), ([0.09, 0.09, 0.5], False)]
+)
+def test_a_strength_that_lost_on_one_stretch_alone_is_not_settled(errors, expected):
+    table = Table(8)
+    one = Candidate("states", "simulation", 0, 5.0, True, 4, "tanh", 15)
+    strong = one._replace(reg_lambda=15.0)
+    finder = rounds(table, None)
+    for fold, error in zip(finder.order, errors, strict=False):
+        table.add(one, fold, 0.1)
+        table.add(strong, fold, error)
+    more = one._replace(n_states=6)
+    new = more._replace(reg_lambda=15.0)
+    assert finder.is_settled(new, more, [one, strong, more]) is expected
+    # nothing is known of another strength, or if the best has one of its own
+    assert not finder.is_settled(new._replace(reg_lambda=1.667), more, [one, strong])
+    other = more._replace(reg_lambda=1.667)
+    assert not finder.is_settled(new, other, [one, strong])
 
 
 def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):
