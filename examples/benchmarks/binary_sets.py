@@ -82,6 +82,17 @@ def fit(model, *data, **more):
     return {"seconds": time.process_time() - begin, "warned": warned}
 
 
+def decided(model):
+    """What an automatic training has chosen."""
+    return {
+        "n_components": model.n_components_,
+        "n_updates": model.n_updates_,
+        "n_gibbs_steps": model.n_gibbs_steps_,
+        "n_replicas": model.n_replicas_,
+        "weight_decay": model.weight_decay_,
+    }
+
+
 def run_defaults(make, data, n_seeds, rows):
     """Each seed of an estimator with its defaults: the rows so far, after each.
 
@@ -90,13 +101,7 @@ def run_defaults(make, data, n_seeds, rows):
     train, validation, test = data
     for seed in range(len(rows), n_seeds):
         model = make(random_state=seed, n_jobs=N_JOBS)
-        row = fit(model, train, X_val=validation) | {
-            "n_components": model.n_components_,
-            "n_updates": model.n_updates_,
-            "n_gibbs_steps": model.n_gibbs_steps_,
-            "n_replicas": model.n_replicas_,
-            "weight_decay": model.weight_decay_,
-        }
+        row = fit(model, train, X_val=validation) | decided(model)
         if make is FrankWolfeRBM:
             # sizes from random weights, and at the end that from searched units
             sizes = model.history_["n_components"]

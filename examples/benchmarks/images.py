@@ -24,73 +24,50 @@ import json
 from pathlib import Path
 
 import numpy as np
-from binary_sets import N_JOBS, fit, likelihoods
+from binary_sets import N_JOBS, decided, fit, likelihoods
+from rbm import load
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
-from skbayesnn.datasets import fetch_caltech101_silhouettes, fetch_mnist
+from skbayesnn.datasets import fetch_mnist
 
 N_TRAINING = 50_000
 DRAW_SEED = 28
 LARGE_LIMIT = 150_000
 
 
-def silhouettes():
-    """Training, validation and test rows."""
-    data = fetch_caltech101_silhouettes()
-    return data.data > 0, data.validation.data > 0, data.test.data > 0
-
-
 def digits(binarize):
-    """The same, with ``binarize(grey)`` of grey values from 0 to 1."""
+    """Training, validation and test rows, by a function of grey values up to 255."""
     data = fetch_mnist()
-    images, test = (binarize(part.data / 255) for part in (data, data.test))
+    images, test = binarize(data.data), binarize(data.test.data)
     order = np.random.default_rng(0).permutation(len(images))
     return images[order[:N_TRAINING]], images[order[N_TRAINING:]], test
-
-
-def above_half(grey):
-    return grey > 127 / 255
-
-
-def draw():
-    """A function that draws pixels with the probability of their grey value."""
-    rng = np.random.default_rng(DRAW_SEED)
-    return lambda grey: rng.random(grey.shape) < grey
 
 
 def run(make, data, **parameters):
     """A fit, and the likelihoods of the test images."""
     train, validation, test = data
     model = make(random_state=0, n_jobs=N_JOBS, **parameters)
-    found = fit(model, train, X_val=validation) | {
-        "n_components": model.n_components_,
-        "n_updates": model.n_updates_,
-        "n_replicas": model.n_replicas_,
-        "weight_decay": model.weight_decay_,
-    }
+    found = fit(model, train, X_val=validation) | decided(model)
     return found | likelihoods(model, test, train)
 
 
 def chosen():
-    yield "MNIST", run(FrankWolfeRBM, digits(above_half))
-    yield "Caltech-101", run(FrankWolfeRBM, silhouettes())
+    yield "MNIST", run(FrankWolfeRBM, digits(lambda grey: grey > 127))
+    yield "Caltech-101", run(FrankWolfeRBM, load("caltech"))
 
 
 def fixed():
-    found = run(ContrastiveDivergenceRBM, silhouettes(), n_components=700)
+    found = run(ContrastiveDivergenceRBM, load("caltech"), n_components=700)
     yield "Caltech-101, 700 units", found
 
 
 def drawn():
-    data = digits(draw())
-    for name, parameters in [
-        ("MNIST, drawn pixels, 500 units", {}),
-        (
-            "MNIST, drawn pixels, 500 units, `max_updates=150_000`",
-            {"max_updates": LARGE_LIMIT},
-        ),
-    ]:
-        yield name, run(ContrastiveDivergenceRBM, data, n_components=500, **parameters)
+    rng = np.random.default_rng(DRAW_SEED)
+    data = digits(lambda grey: rng.random(grey.shape) < grey / 255)
+    name, make = "MNIST, drawn pixels, 500 units", ContrastiveDivergenceRBM
+    yield name, run(make, data, n_components=500)
+    found = run(make, data, n_components=500, max_updates=LARGE_LIMIT)
+    yield f"{name}, `max_updates={LARGE_LIMIT:_}`", found
 
 
 PARTS = {"chosen": chosen, "fixed": fixed, "drawn": drawn}
