@@ -5,7 +5,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._estimators import final_model
 from ._figure import GREEN, INK, check_matplotlib, make_panels, tidy, use_log_scale
-from ._likelihood_curves import draw_likelihoods, tracked_likelihoods
+from ._likelihood_curves import draw_likelihoods, of_race, tracked_likelihoods
 from ._shared_texts import document
 
 # Columns of ``history_`` that only a model that grows has.
@@ -102,8 +102,9 @@ class GrowthDisplay:
             )
         curves = tracked_likelihoods(model)
         sizes = np.asarray(history["n_components"], dtype=np.float64)
-        if np.isnan(sizes).any():  # a race of sizes, and rounds of the winner
-            order = np.argsort(sizes, kind="stable")[: np.isfinite(sizes).sum()]
+        raced = of_race(history)
+        if raced.any():
+            order = np.argsort(sizes, kind="stable")[: raced.sum()]
             history = {name: values[order] for name, values in history.items()}
             curves = {name: values[order] for name, values in curves.items()}
             sizes = sizes[order]

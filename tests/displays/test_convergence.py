@@ -99,6 +99,22 @@ def test_rbm_that_did_not_count_updates(trained, grown):
         assert display.ax_.get_xlabel() == "epoch"
 
 
+def test_sizes_that_raced_are_no_rounds_of_the_winner(trained):
+    """Their updates were counted anew for each, so that lines would go to and fro."""
+    n = len(trained.history_["seconds"])
+    sizes = np.full(n, np.nan)
+    sizes[:2] = 16, 32
+    rbm = with_history(trained, n_components=sizes)
+    display = ConvergenceDisplay.from_estimator(rbm)
+    assert_array_equal(display.x[0], rbm.history_["n_updates"][2:])
+    for name, (values,) in display.curves.items():
+        assert_array_equal(values, rbm.history_[name][2:])
+    # a race that was interrupted has no rounds
+    rbm = with_history(trained, n_components=np.arange(1.0, n + 1.0))
+    display = ConvergenceDisplay.from_estimator(rbm)
+    assert_array_equal(display.x[0], rbm.history_["n_updates"])
+
+
 def test_rbm_at_the_end_of_a_pipeline(trained):
     pipeline = make_pipeline(FunctionTransformer(), trained)
     display = ConvergenceDisplay.from_estimator(pipeline)
