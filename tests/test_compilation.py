@@ -317,7 +317,8 @@ grown = FrankWolfeRBM(2, alpha=1.5, n_chains=20, random_state=0)
 contrastive(init=grown)
 contrastive(init=grown, persistent=False)
 V64 = V.astype(np.float64)
-for model in [ContrastiveDivergenceRBM(3), FrankWolfeRBM(3, n_chains=20)]:
+short = ContrastiveDivergenceRBM(3, max_updates=60)
+for model in [short, FrankWolfeRBM(3, n_chains=20)]:
     model.partial_fit(V64).partial_fit(V64[:13])
     binary(ContrastiveDivergenceRBM(init=model, max_iter=1, warm_start=True), V64)
 """
