@@ -429,14 +429,16 @@ def _advance_noise(run, gain, noise, K, row):
             if m != slot:
                 for q in range(n_outputs):
                     K[m, q, slot, o] = K[slot, o, m, q]
+    # exactly symmetric, because errors of rounding that are not grow in the recursion
     for o in range(n_outputs):
-        for q in range(n_outputs):
+        for q in range(o + 1):
             total = noise[o] * noise[o] if o == q else 0.0
             for f in range(len(terms.lag)):
                 if row - terms.lag[f] >= run.origin[row]:
                     past = (row - terms.lag[f]) % memory
                     total += gain[o, f] * K[slot, q, past, terms.output[f]]
             K[slot, o, slot, q] = total
+            K[slot, q, slot, o] = total
 
 
 def fed_back_noise(run, gains, noise):

@@ -7,6 +7,7 @@ import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import solve_discrete_lyapunov
 
 from skbayesnn.sparse_bayes.kernels import activations, recursion
 from skbayesnn.sparse_bayes.kernels.layers import Layers
@@ -421,3 +422,23 @@ def test_inputs_stay_untouched_and_may_be_read_only():
     assert_array_equal(path, expected)
     assert np.isfinite(S).all()
     recursion.path_gradient(run.network, run.records, path, run.residual)
+
+
+def test_fed_back_noise_keeps_its_variance():
+    """Three coupled outputs: rounding errors must not grow over a long run."""
+    rng = np.random.default_rng(0)
+    run = Run(hidden=(), n_outputs=3, lags=(1, 2), n_rows=400).records
+    terms, noise = run.feedback.terms, np.array([0.1, 1.0, 0.3])
+    # the companion matrix of outputs that depend on themselves and each other
+    gain = rng.standard_normal((3, 6))
+    companion = np.zeros((6, 6))
+    companion[3:, :3] = np.eye(3)
+    companion[:3, 3 * (terms.lag - 1) + terms.output] = gain
+    modulus = np.abs(np.linalg.eigvals(companion)).max()
+    gain *= (0.95 / modulus) ** terms.lag
+    companion[:3, 3 * (terms.lag - 1) + terms.output] = gain
+    added = np.diag([*noise**2, 0.0, 0.0, 0.0])
+    expected = np.diag(solve_discrete_lyapunov(companion, added))[:3]
+    found = recursion.fed_back_noise(run, np.tile(gain, (400, 1, 1)), noise)
+    assert_allclose(found[-1], expected, rtol=1e-6)
+    assert_allclose(found[0], noise**2, rtol=1e-12)
