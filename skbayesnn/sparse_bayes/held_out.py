@@ -23,6 +23,9 @@ from .training_record import TrainingRecord
 # Starts whose error over the whole record is so many times that of the best start
 # ended in a worse optimum.
 SETTLED = 1.5
+# Where hardly any start ends in the best optimum, which one does is a matter of chance,
+# and so is its error in a new record: the median of a few is safer.
+N_SETTLED = 3
 # Cycles of the last stage of a fit that is only scored. All candidates get the same
 # number; a fit that would go on is neither preferred nor rejected for it.
 SCORED_CYCLES = 15
@@ -311,18 +314,21 @@ def output_variance(data):
     return np.where(variance > 0.0, variance, 1.0)
 
 
-def settled(models, data, focus):
+def settled(models, n_wanted, data, focus):
     """Fits of one candidate, without those that ended in a clearly worse optimum.
 
-    Among the others the order stays: the least error over the record that was fitted
-    may be that of the start that fits its noise best.
+    At most ``n_wanted``, and if these are as many, at least the best `N_SETTLED`. The
+    order stays: the least error over the record that was fitted may be that of the
+    start that fits its noise best.
     """
     if len(models) < 2:
-        return models
-    errors = [error_against(model, data, data.Y, focus) for model in models]
-    limit = SETTLED * min(errors)
+        return models[:n_wanted]
+    errors = np.array([error_against(model, data, data.Y, focus) for model in models])
+    limit = SETTLED * errors.min()
+    if n_wanted >= N_SETTLED:
+        limit = max(limit, np.sort(errors)[:N_SETTLED][-1])
     good = [m for m, error in zip(models, errors, strict=True) if error <= limit]
-    return good or models
+    return (good or models)[:n_wanted]
 
 
 def reference_errors(data, focus):

@@ -539,7 +539,7 @@ def learn_members(shares, scores, seeds, runner):
     for candidate, n in shares.items():
         pairs = zip(tasks, models, strict=False)
         of_this = [model for task, model in pairs if task.candidate == candidate]
-        of_this = settled(of_this, data, focus)[:n]
+        of_this = settled(of_this, n, data, focus)
         limit = LOST * table.held_out(candidate)
         lost += [error_against(m, data, data.Y, focus) > limit for m in of_this]
         members += of_this

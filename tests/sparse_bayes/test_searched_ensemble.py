@@ -1,5 +1,7 @@
 """The ensemble that a search forms: who is in it, and members of other lags."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from fitted_models import mark_diverged
@@ -65,6 +67,26 @@ def test_starts_that_ended_in_a_worse_optimum_are_left_out(monkeypatch):
     seeds = start_seeds(6)
     starts = [m.random_state for m in model.estimators_]
     assert starts == [seeds[0], seeds[2], seeds[0]]
+
+
+@pytest.mark.parametrize(
+    "errors, n_wanted, expected",
+    [
+        # the best three, where hardly any start has settled
+        ([9.0, 1.0, 5.0, 2.0], 3, [1, 2, 3]),
+        # all that have settled, in their order
+        ([1.0, 1.4, 2.0, 1.2, 1.3], 4, [0, 1, 3, 4]),
+        ([1.4, 1.0, 1.2, 1.3], 3, [0, 1, 2]),
+        # the median of two would be a mean of the good and the bad
+        ([9.0, 1.0, 5.0], 2, [1]),
+        ([np.inf, np.inf, np.inf], 2, [0, 1]),
+        ([2.0], 1, [0]),
+    ],
+)
+def test_the_best_few_starts_stay(monkeypatch, errors, n_wanted, expected):
+    starts, data = list(range(len(errors))), SimpleNamespace(Y=None)
+    monkeypatch.setattr(held_out, "error_against", lambda start, *_: errors[start])
+    assert held_out.settled(starts, n_wanted, data, "simulation") == expected
 
 
 @pytest.mark.parametrize("n_fits", [1, 2, 3])
