@@ -130,7 +130,7 @@ class SparseBayesNARXRegressorCV(
         twentieth to the mean squared error of the ensemble. It is 6 where the scatter
         of as few adds no more than a hundredth. A candidate with two or more is fitted
         from one start more, and starts that ended in a clearly worse optimum are left
-        out. A linear model stands alone.
+        out; of three or more, the three best stay. A linear model stands alone.
     include_current_input : "auto" or bool, default="auto"
         Whether u(t) is a regressor of y(t). "auto" leaves it out where that improves
         the best linear ARX model by more than 2 %. Choose False for a record from a
