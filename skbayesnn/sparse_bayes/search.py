@@ -335,7 +335,7 @@ class Search:
         those of lags, and where the outputs show the state they are far behind. The
         grid has the first activation and few cycles; the others are tried where the
         best is, and the grids go on with those of the best. Of those that are as good,
-        that is the one with the fewest states.
+        that is the one with the fewest states, and then with the fewest cycles.
         """
         folds = self.order[:FIRST_FOLDS]
         error = partial(self.table.error, folds=folds)
@@ -357,8 +357,8 @@ class Search:
         while ranked and error(ranked[0]) <= hopeless * least:
             output = leading(ranked, error).output
             alike = [c for c in ranked if c.output == output]
-            # fits with more states take longer, and so do those that follow them
-            best = simplest(alike, error, lambda c: c.n_states)
+            # fits of more states and cycles take longer, and so do those that follow
+            best = simplest(alike, error, lambda c: (c.n_states, c.max_cycles))
             new = self.states_neighbours(best, tried)
             if not new:
                 break

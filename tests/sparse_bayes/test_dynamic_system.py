@@ -675,6 +675,22 @@ def test_more_states_that_gain_nothing_are_no_place_to_go_on_from(gain, most):
     assert max(n for n, strength in found if strength != 5.0) == most
 
 
+@pytest.mark.parametrize("gain, cycles", [(1.01, 15), (1.05, 200)])
+def test_more_cycles_that_gain_nothing_are_no_place_to_go_on_from(gain, cycles):
+    """Other strengths, and more states, are tried with the cheaper of equal fits."""
+
+    def errors(candidate):
+        if candidate.model != "states":
+            return 0.1
+        return 0.1 / (gain if candidate.max_cycles > 15 else 1.0)
+
+    options = dict(activations=("tanh",), states_cycles=(15, 200))
+    tried = search(errors, **options).errors
+    states = [c for c in tried if c.model == "states"]
+    assert {c.max_cycles for c in states if c.reg_lambda != 5.0} == {cycles}
+    assert {c.max_cycles for c in states if c.n_states > 4} == {cycles}
+
+
 @pytest.mark.parametrize("ratio, again", [(1.1, True), (1.5, False)])
 def test_strengths_that_were_clearly_worse_are_not_tried_with_more_states(ratio, again):
     def errors(candidate):
