@@ -363,7 +363,7 @@ def test_a_diverging_refit_keeps_the_old_fit(kind):
     assert_same_model(model.partial_fit(X), before.partial_fit(X))
 
 
-@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9])
 @pytest.mark.parametrize("warm_start", [False, True])
 def test_interrupted_fit(fitted, fraction, warm_start, monkeypatch):
     """At a fraction of all updates: in each size, its end, and the repetition."""
