@@ -245,19 +245,24 @@ def _loss_gradient(layers, places, weights, XT, YT, memory, gradient):
     n_samples = XT.shape[1]
     n_out = layers.sizes[-1]
     first = len(a) - n_out
+    of_sample = weights.shape[1] > 1
     loss = 0.0
     for start in range(0, n_samples, BLOCK):
         width = min(BLOCK, n_samples - start)
         _load(XT, start, width, a)
         _forward_block(layers, memory)
         for o in range(n_out):
-            squared_weight = weights[o, 0] * weights[o, 0]
             for s in range(width):
-                if weights.shape[1] > 1:
-                    squared_weight = weights[o, start + s] * weights[o, start + s]
-                residual = a[first + o, s] - YT[o, start + s]
-                delta[first + o, s] = squared_weight * residual
-                loss += 0.5 * squared_weight * residual * residual
+                weight = weights[o, start + s] if of_sample else weights[o, 0]
+                delta[first + o, s] = weight * (a[first + o, s] - YT[o, start + s])
+            # A loop of its own that stores nothing: the compiled code tests whether
+            # arrays that are stored and loaded are close to each other in memory, and
+            # sums in another order if they are.
+            loss += 0.5 * _product(delta[first + o], delta[first + o], width, False)
+            for s in range(width):
+                delta[first + o, s] *= (
+                    weights[o, start + s] if of_sample else weights[o, 0]
+                )
         _backward_block(layers, memory)
         _add_products(places, memory, width, gradient, False)
     return loss

@@ -166,6 +166,30 @@ def test_orders_of_memory_agree():
 # NaN and infinity under the floating-point policy
 
 
+@pytest.mark.parametrize("before", ["targets", "derivatives"])
+def test_sums_do_not_depend_on_the_place_in_memory(before):
+    """Compiled loops that store as well may sum in another order beside their data."""
+    for seed in range(10):
+        case = Case((3, 1), n_samples=297, seed=seed)
+        (layers,) = case.network
+        memory = mlp.block_memory(layers.sizes)
+        n_targets, n_derivatives = case.YT.size, memory.delta.size
+        buffer = np.zeros(n_targets + n_derivatives)
+        if before == "targets":
+            YT, delta = buffer[:n_targets], buffer[n_targets:]
+        else:
+            delta, YT = buffer[:n_derivatives], buffer[n_derivatives:]
+        YT, delta = YT.reshape(case.YT.shape), delta.reshape(memory.delta.shape)
+        YT[:] = case.YT
+        apart = mlp.loss_gradient(*case.network, case.weights, case.XT, case.YT)
+        gradient = np.zeros_like(apart[1])
+        memory = memory._replace(delta=delta)
+        places = mlp.parameter_places(layers)
+        arguments = layers, places, case.weights, case.XT, YT, memory, gradient
+        assert mlp._loss_gradient(*arguments) == apart[0]
+        assert_array_equal(gradient, apart[1])
+
+
 @pytest.mark.parametrize("activation", CODES)
 def test_a_missing_value_spoils_its_own_sample_only(activation):
     case = Case((2, 3, 2), activation, n_samples=70)
