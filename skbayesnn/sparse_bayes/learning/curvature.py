@@ -58,6 +58,14 @@ def linearize(network, data, form):
     return Linearization(squared, gradient, curvature)
 
 
+def with_same_curvature(linearization, network, data):
+    """The linearisation at other weights, where errors are linear in them."""
+    loss, gradient = data.loss_gradient(network)
+    return linearization._replace(
+        squared_error=2.0 * loss, gradient=gradient[network.keep]
+    )
+
+
 def _linearize_diagonal(network, data):
     loss, gradient = data.loss_gradient(network)
     keep = network.keep

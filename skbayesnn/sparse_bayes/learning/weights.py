@@ -23,7 +23,13 @@ from scipy.optimize import minimize
 
 from ..network import Network
 from ..records.residuals import FitData
-from .curvature import Linearization, damped_system, linearize, squared_error
+from .curvature import (
+    Linearization,
+    damped_system,
+    linearize,
+    squared_error,
+    with_same_curvature,
+)
 
 MAX_REJECTIONS = 12
 MIN_DAMPING = 1e-9
@@ -97,21 +103,30 @@ def _with_weights(network, weights):
 
 
 def _levenberg_marquardt(problem, fit, rng):
-    """Damped Gauss-Newton steps, the damping adapted to the success of the last one."""
+    """Damped Gauss-Newton steps, the damping adapted to the success of the last one.
+
+    Where ``F`` is quadratic no step is damped: the first one leads to its minimum, and
+    another takes back what rounding has left.
+    """
     data, precision, noise = problem.data, problem.precision, problem.noise
     objective = penalized_error(problem, fit)
+    quadratic = data.errors_are_linear(fit.network)
     for n_iter in range(1, problem.max_iter + 1):
         network, linearization, damping, _ = fit
         weights = network.theta[network.keep]
         gradient = linearization.gradient / noise + precision * weights
         system = damped_system(linearization.curvature, precision, noise)
-        trial, value, damping = _descend(
+        descend = _step_to_minimum if quadratic else _descend
+        trial, value, damping = descend(
             problem, network, system, gradient, damping, objective
         )
         if trial is None:
             # no descent direction is left above rounding; start gently next time
             return fit._replace(memory=INITIAL_DAMPING, n_iter=n_iter)
-        linearization = linearize(trial, data, problem.form)
+        if quadratic:
+            linearization = with_same_curvature(linearization, trial, data)
+        else:
+            linearization = linearize(trial, data, problem.form)
         damping = max(damping / 5.0, MIN_DAMPING)
         fit = WeightFit(trial, linearization, damping)
         if objective - value < problem.tol:
@@ -134,6 +149,19 @@ def _descend(problem, network, system, gradient, damping, objective):
         damping = growth * max(damping, 1e-6)
         growth *= 2.0
     return None, objective, damping
+
+
+def _step_to_minimum(problem, network, system, gradient, damping, objective):
+    """As `_descend` where ``F`` is quadratic: a whole step lowers it, or nothing does.
+
+    Steps are damped only where the curvature is singular.
+    """
+    trial = _trial_step(network, system, gradient, 0.0)
+    if trial is None:
+        return _descend(problem, network, system, gradient, damping, objective)
+    squared = squared_error(trial, problem.data)
+    value = _penalized(problem, squared, WeightFit(trial, None, 0.0))
+    return (trial if value < objective else None), min(value, objective), damping
 
 
 def _trial_step(network, system, gradient, damping):

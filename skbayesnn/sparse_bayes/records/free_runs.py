@@ -48,6 +48,9 @@ class FreeRunData(NamedTuple):
     def counts(self):
         return np.count_nonzero(np.isfinite(self.Y), axis=0)
 
+    def errors_are_linear(self, network):
+        return False
+
     def select_inputs(self, places):
         feedback = self.feedback
         place = np.full(self.X.shape[1], -1, dtype=np.int64)

@@ -37,6 +37,9 @@ class OneStepData(NamedTuple):
             return np.full(len(self.YT), self.YT.shape[1])
         return np.full(len(self.YT), self.sample_weight.sum())
 
+    def errors_are_linear(self, network):
+        return network.linear
+
     def select_inputs(self, places):
         return self._replace(XT=np.ascontiguousarray(self.XT[places]))
 

@@ -35,6 +35,9 @@ class FitData(Protocol):
     observation_weights: np.ndarray | None
     sample_weight: np.ndarray | None
 
+    def errors_are_linear(self, network):
+        """Whether the errors are linear in the weights, and their squares quadratic."""
+
     def select_inputs(self, places):
         """The data of a network that reads only some of the inputs."""
 

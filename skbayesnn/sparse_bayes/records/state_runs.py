@@ -47,6 +47,9 @@ class StateRunData(NamedTuple):
     def counts(self):
         return np.count_nonzero(np.isfinite(self.Y), axis=0)
 
+    def errors_are_linear(self, network):
+        return False
+
     def select_inputs(self, places):
         return self._replace(run=select_features(self.run, places))
 

@@ -468,19 +468,27 @@ def test_a_weight_is_not_pruned_while_it_passes_through_zero():
     y /= y.std()
     data = OneStepData(np.stack([y[1:-1], y[:-2]]), y[None, 2:], np.ones(1))
     settings = make_settings(
-        1, noise_variance="auto", kappa_variance=1e-6, kappa_weight=1e-2, tol=1e-3
+        1,
+        noise_variance="auto",
+        kappa_variance=1e-6,
+        kappa_weight=1e-2,
+        tol=1e-3,
+        # slow, where a whole step of the other solver is at the minimum at once
+        solver="lbfgs",
+        max_iter=2,
     )
     network = init_network((2, 1), "tanh", rng)
     first, last = [], []
-    for start in np.linspace(3.0, 4.0, 51):
-        network = network._replace(theta=np.array([1.0, start, 0.0]))
+    for start in np.linspace(0.5, 1.5, 101):
+        network = network._replace(theta=np.array([2.0, start, 0.0]))
         state, _ = run_cycles(data, network, settings, ("row", "column"), 1)
         first.append(state.network.theta[1])
         state, infos = run_cycles(data, network, settings, ("row", "column"), 30)
         assert infos[-1].n_weights == 2
         last.append(state.objective)
     assert np.abs(first).min() < settings.kappa_weight
-    assert_allclose(last, last[0], rtol=1e-9)
+    # with one weight the objective is about 100
+    assert_allclose(last, last[0], rtol=1e-3)
 
 
 def test_without_a_prior_nothing_is_pruned():

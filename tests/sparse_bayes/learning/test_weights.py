@@ -5,10 +5,13 @@ import pytest
 from learning_cases import random_data, random_drop, random_network, start_fit
 from numpy.testing import assert_allclose
 
+from skbayesnn.sparse_bayes.learning import weights
 from skbayesnn.sparse_bayes.learning.curvature import (
     Diagonal,
     Dual,
+    DualSystem,
     Full,
+    FullSystem,
     linearize,
 )
 from skbayesnn.sparse_bayes.learning.weights import (
@@ -95,6 +98,47 @@ def test_a_linear_network_is_a_ridge_regression(solver, tol, form):
         matrix = design.T @ design / own + np.diag([*P[:, o], p[o]])
         expected = np.linalg.solve(matrix, design.T @ data.YT[o] / own)
         assert_allclose([*W[:, o], b[o]], expected, rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("form", [Full, Dual])
+def test_errors_that_are_linear_take_one_step(monkeypatch, form):
+    """One solution leads to the minimum, and another finds that nothing is left."""
+    network = random_network((4, 2))
+    data = random_data(network)
+    network = network._replace(theta=1e3 * network.theta)
+    systems, n_solved, n_made = (FullSystem, DualSystem), [], []
+    for system in systems:
+        solve = system.solve
+
+        def counted(self, *arguments, solve=solve):
+            n_solved.append(1)
+            return solve(self, *arguments)
+
+        monkeypatch.setattr(system, "solve", counted)
+    fit = start_fit(network, data, "lm", form)
+    monkeypatch.setattr(weights, "linearize", lambda *_: n_made.append(1))
+    problem = WeightProblem(data, np.full(10, 0.1), 0.3, form, 200, 1e-9)
+    fit = fit_weights("lm", problem, fit, None)
+    again = fit_weights("lm", problem, fit, None)
+    assert 2 <= len(n_solved) <= 3
+    assert not n_made
+    least = penalized_error(problem, fit)
+    assert penalized_error(problem, again) == pytest.approx(least, rel=1e-12)
+    gradient = fit.linearization.gradient / 0.3 + 0.1 * fit.network.theta
+    assert_allclose(gradient, 0.0, atol=1e-6)
+
+
+def test_a_singular_curvature_is_damped():
+    network = init_network((3, 1), "tanh", np.random.default_rng(0))
+    data = random_data(network)
+    # a feature twice, and nothing that would tell both apart
+    data = data._replace(XT=data.XT[[0, 1, 1]])
+    fit = start_fit(network, data, "lm", Full)
+    problem = WeightProblem(data, np.zeros(4), 1.0, Full, 50, 1e-12)
+    fit = fit_weights("lm", problem, fit, None)
+    design = np.vstack([data.XT, np.ones(data.XT.shape[1])]).T
+    expected = np.linalg.lstsq(design, data.YT[0])[1] * data.weights[0] ** 2
+    assert_allclose(fit.linearization.squared_error, expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("strength", [0.0, 1e-6])
