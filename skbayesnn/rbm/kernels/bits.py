@@ -96,7 +96,9 @@ def backward(packed, s, total):
             out[7] += t7
 
 
-@kernel
+# strict: else values that are computed one by one may differ from those of a whole
+# vector, and which it is depends on where the arrays lie in memory
+@kernel(fastmath=STRICT)
 def activate(x, softplus, mean):
     """Outputs and mean states of a unit from its inputs, all (n_rows,) float32."""
     for i in range(x.size):

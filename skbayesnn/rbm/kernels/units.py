@@ -26,7 +26,9 @@ _LN2_HIGH = np.float32(0.693359375)
 _LN2_LOW = np.float32(-2.12194440e-4)
 
 
-@kernel
+# The functions of one value are strict like the kernels that call them, in which they
+# keep their policy.
+@kernel(fastmath=STRICT)
 def _exp(x):
     """exp(x) in float32, to a relative 3e-7, for x clipped to [-87, 88]."""
     # comparisons, not min and max: a NaN must stay one
@@ -41,17 +43,17 @@ def _exp(x):
     p = p * r + np.float32(4.1665795894e-2)
     p = p * r + np.float32(1.6666665459e-1)
     p = p * r + np.float32(5.0000001201e-1)
-    e = p * r * r + r + _ONE
+    e = (p * r + _ONE) * r + _ONE
     power = np.int32((np.int32(k) + np.int32(127)) << np.int32(23))
     return e * power.view(np.float32)
 
 
-@kernel
+@kernel(fastmath=STRICT)
 def _logistic(x):
     return _ONE / (_ONE + _exp(-x))
 
 
-@kernel
+@kernel(fastmath=STRICT)
 def _softplus(x, decay):
     """log(1 + exp(x)) from ``decay`` = exp(-|x|), to 1e-7 absolute, 3e-7 relative."""
     # log1p(decay) as 2 atanh(s)
@@ -70,10 +72,10 @@ def _softplus(x, decay):
     return positive + s * p
 
 
-@kernel
+@kernel(fastmath=STRICT)
 def _decay(x):
     """exp(-|x|)."""
-    return _exp(x if x < np.float32(0.0) else -x)
+    return _exp(-abs(x))
 
 
 # strict: else the compiler may choose other operations for whole vectors than for what

@@ -3,6 +3,8 @@
 Also run with bounds checks and without the compiler: sizes stay small.
 """
 
+import itertools
+
 import naive
 import numpy as np
 import pytest
@@ -130,6 +132,20 @@ def test_outputs(n):
     exact = x.astype(np.float64)
     assert_allclose(softplus, naive.softplus(exact), rtol=5e-7, atol=1e-37)
     assert_allclose(mean, naive.logistic(exact), rtol=5e-7, atol=1e-37)
+
+
+@pytest.mark.parametrize("n", [3, 7, 20, 33])
+def test_outputs_do_not_depend_on_the_place_in_memory(n):
+    """Arrays side by side are computed value by value, others in whole vectors."""
+    for x in 3.0 * np.random.default_rng(0).standard_normal((50, n), dtype=np.float32):
+        apart = np.empty((2, n), dtype=np.float32)
+        bits.activate(x, *apart)
+        for order in itertools.permutations(range(3)):
+            together = np.empty((3, n), dtype=np.float32)
+            given, *outputs = (together[k] for k in order)
+            given[:] = x
+            bits.activate(given, *outputs)
+            assert_array_equal(outputs, apart)
 
 
 def test_outputs_keep_nan():
