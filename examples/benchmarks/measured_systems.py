@@ -4,15 +4,16 @@
 
 `DynamicSystemRegressor`, which chooses between networks of lags, of hidden states and
 linear models, and `SparseBayesNARXRegressorCV`, which has lags alone, get the training
-record and nothing else. Their errors on
-the test record are those of a free run from the first measured outputs (30 rows, or
-what the benchmark prescribes) and of one step ahead; with them stand the coverage of
-its bands in free run, what was chosen, and the seconds of the fit. A second search,
-with ``focus="prediction"``, is about the errors of one step. Beside them:
-the mean, a linear ARX model and scikit-learn's MLP run freely, both with the lags of
-least error in a free run through the last 30 % of the training record, and, where they
-are installed, quadratic models of 20 terms by fastcan and SysIdentPy in the same way.
-Nothing is chosen on a test record.
+record and nothing else. Their errors on the test record are those of a free run from
+the first measured outputs (30 rows, or what the benchmark prescribes) and of one step
+ahead; with them stand the coverage of its bands in free run, what was chosen, and the
+seconds of the fit. A second search, with ``focus="prediction"``, is about the errors of
+one step.
+
+Beside them: the mean, a linear ARX model and scikit-learn's MLP run freely, both with
+the lags of least error in a free run through the last 30 % of the training record, and,
+where they are installed, quadratic models of 20 terms by fastcan and SysIdentPy in the
+same way. Nothing is chosen on a test record.
 
 The five records of ``systems`` are files in that folder of the data sets (environment
 variable SKBAYESNN_DATA); the others are those of the fetch functions. ``--parts`` runs

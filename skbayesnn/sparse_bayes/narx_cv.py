@@ -521,8 +521,10 @@ def learn_members(shares, scores, seeds, runner):
     """The `Members` of an ensemble, so many of each candidate as `shares` says.
 
     Each candidate is fitted from several starts, of which those that ended in a worse
-    optimum are left out, and all that err far more here than where they were scored. A
-    linear model has one optimum, and no second start.
+    optimum are left out, and all that err far more here than where they were scored.
+    The latter take their weight along: a candidate that is lost from most of its starts
+    is worth less than its held-out error says. A linear model has one optimum, and no
+    second start.
     """
     table = scores.table
     data, focus = runner.data.value, runner.settings.focus
