@@ -26,8 +26,8 @@ _LN2_HIGH = np.float32(0.693359375)
 _LN2_LOW = np.float32(-2.12194440e-4)
 
 
-# The functions of one value are strict like the kernels that call them, in which they
-# keep their policy.
+# The functions of one value are strict because some kernels that call them are: a
+# function keeps its own policy where it is inlined.
 @kernel(fastmath=STRICT)
 def _exp(x):
     """exp(x) in float32, to a relative 3e-7, for x clipped to [-87, 88]."""

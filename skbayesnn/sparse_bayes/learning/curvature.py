@@ -58,19 +58,15 @@ def linearize(network, data, form):
     return Linearization(squared, gradient, curvature)
 
 
-def with_same_curvature(linearization, network, data):
-    """The linearisation at other weights, where errors are linear in them."""
-    loss, gradient = data.loss_gradient(network)
-    return linearization._replace(
-        squared_error=2.0 * loss, gradient=gradient[network.keep]
-    )
-
-
 def _linearize_diagonal(network, data):
-    loss, gradient = data.loss_gradient(network)
-    keep = network.keep
     diag = data.ggn_diag(network)
-    return Linearization(2.0 * loss, gradient[keep], Diagonal(diag[keep]))
+    return with_curvature(network, data, Diagonal(diag[network.keep]))
+
+
+def with_curvature(network, data, curvature):
+    """Error and gradient at the weights of ``network``, beside a known curvature."""
+    loss, gradient = data.loss_gradient(network)
+    return Linearization(2.0 * loss, gradient[network.keep], curvature)
 
 
 def squared_error(network, data):

@@ -28,7 +28,7 @@ from .curvature import (
     damped_system,
     linearize,
     squared_error,
-    with_same_curvature,
+    with_curvature,
 )
 
 MAX_REJECTIONS = 12
@@ -124,7 +124,8 @@ def _levenberg_marquardt(problem, fit, rng):
             # no descent direction is left above rounding; start gently next time
             return fit._replace(memory=INITIAL_DAMPING, n_iter=n_iter)
         if quadratic:
-            linearization = with_same_curvature(linearization, trial, data)
+            # the same everywhere
+            linearization = with_curvature(trial, data, linearization.curvature)
         else:
             linearization = linearize(trial, data, problem.form)
         damping = max(damping / 5.0, MIN_DAMPING)

@@ -163,9 +163,6 @@ def test_orders_of_memory_agree():
     assert expected.dtype == np.float64
 
 
-# NaN and infinity under the floating-point policy
-
-
 @pytest.mark.parametrize("before", ["targets", "derivatives"])
 def test_sums_do_not_depend_on_the_place_in_memory(before):
     """Compiled loops that store as well may sum in another order beside their data."""
@@ -188,6 +185,9 @@ def test_sums_do_not_depend_on_the_place_in_memory(before):
         arguments = layers, places, case.weights, case.XT, YT, memory, gradient
         assert mlp._loss_gradient(*arguments) == apart[0]
         assert_array_equal(gradient, apart[1])
+
+
+# NaN and infinity under the floating-point policy
 
 
 @pytest.mark.parametrize("activation", CODES)
