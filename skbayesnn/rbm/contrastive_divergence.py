@@ -61,10 +61,10 @@ class ContrastiveDivergenceRBM(BaseRBM):
     {{batch_size}}
     n_gibbs_steps : "auto" or int, default="auto"
         Steps of the chains per update, the k of CD-k. "auto" is 1 with a number of
-        epochs. Else chains that mix too slowly get 5, and then 10 temperatures, with
-        one step each. Where chains start at the data (``persistent=False``), or the
-        model is fractional, they get 5, and then 10 steps instead. A number means that
-        many steps throughout, at one temperature.
+        epochs. Else chains that mix too slowly get 10 temperatures, with one step each.
+        Where chains start at the data (``persistent=False``), or the model is
+        fractional, they get 10 steps instead. A number means that many steps
+        throughout, at one temperature.
     persistent : bool, default=True
         Whether the chains continue from one update to the next.
     momentum : float, default=0.0
@@ -128,8 +128,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
         ``n_gibbs_steps``, ``n_replicas``, ``weight_decay``, ``log_likelihood`` of
         training rows and ``validation_log_likelihood`` (nats per sample, estimated),
         ``log_partition_error`` (standard error of both, nats), and ``correlation`` of
-        the chains' states with those 20 steps later (NaN if they have several
-        temperatures or steps).
+        the chains' states with those after as many steps as a fifth of the round has
+        updates, 20 to 100 (NaN if they have several temperatures or steps).
         A smaller ``n_updates`` than in the round before shows that training returned
         to the best model.
     {{n_features_in_}}

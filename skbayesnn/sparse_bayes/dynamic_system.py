@@ -75,7 +75,7 @@ class DynamicSystemRegressor(
     RegressorMixin,
     BaseEstimator,
 ):
-    r"""Simulator of a dynamic system that is identified from a record, all chosen.
+    r"""Learn a simulator of a dynamic system, and choose its kind and its settings.
 
     Kind of model, lags or number of hidden states, and strength of the prior are chosen
     by one criterion, the error that matters: the record is cut into stretches, the
