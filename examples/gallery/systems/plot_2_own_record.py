@@ -39,9 +39,9 @@ print(file.read_text()[:150])
 # -------
 #
 # Rows must be in time order and equally spaced in time. If the file has a column of
-# dates, make it the index: order and spacing are then checked. If its times are numbers,
-# such as seconds, keep them as a column of ``X`` with the name "time" instead, as in
-# ``record[["time", "valve"]]``. Without times, leave out ``index_col`` and
+# dates, make it the index: order and spacing are then checked. If its times are
+# numbers, such as seconds, keep them as a column of ``X`` with the name "time" instead,
+# as in ``record[["time", "valve"]]``. Without times, leave out ``index_col`` and
 # ``parse_dates``. ``X`` has one column per input, such as ``record[["valve", "pump"]]``
 # for two inputs. ``y`` is the output. The last third of the rows is kept for the test.
 record = pd.read_csv(file, index_col="time", parse_dates=True)
