@@ -50,15 +50,15 @@ OF_LAGS = (
 )
 
 
-def _has_exports(self):
-    """Whether a model can be exported; true before a fit."""
+def _has_c(self):
+    """Whether a model can become C; true before a fit."""
     members = getattr(self, "estimators_", ())
     numbers = {getattr(member, "n_states", 0) for member in members}
     if len(numbers) > 1:
         raise AttributeError(
             "Networks were chosen whose hidden states differ in number, or that have "
-            "none, which cannot be exported together. Export one of estimators_, or "
-            "fit with kinds='states' and one number in n_states, or with "
+            "none, which cannot become one file of C. Export one of estimators_, use "
+            "to_onnx, or fit with kinds='states' and one number in n_states, or with "
             "kinds=('linear', 'network')."
         )
     return True
@@ -226,9 +226,7 @@ class DynamicSystemRegressor(
 
     _parameter_constraints: dict = DYNAMIC_CONSTRAINTS
 
-    to_state_space = available_if(_has_exports)(ExportMixin.to_state_space)
-    to_c = available_if(_has_exports)(ExportMixin.to_c)
-    to_onnx = available_if(_has_exports)(ExportMixin.to_onnx)
+    to_c = available_if(_has_c)(ExportMixin.to_c)
 
     def __init__(
         self,

@@ -126,9 +126,10 @@ class ExportMixin:
 
         check_is_fitted(self)
         model = self._model
-        ensemble, filters = model.ensemble, ()
+        ensemble = model.ensemble
         names = input_names(self), output_names(self, ensemble.n_outputs)
-        if ensemble.has_states:
-            ensemble, filters = with_hidden_outputs(ensemble), ensemble.members
+        filters = ensemble.filters
+        if filters:
+            ensemble = with_hidden_outputs(ensemble, filters)
         means = model.u_mean, model.y_mean
         return Equations(ensemble, means, model.bands, *names, filters)

@@ -194,15 +194,17 @@ def test_other_calls_of_a_mixture(mixed, data):
     first, state = mixed.predict(u[:50], y_init=y[:8], return_state=True)
     rest = mixed.predict(u[50:], state=state)
     assert_allclose([*first, *rest], mixed.predict(u, y_init=y[:8]))
-    for name in ("to_c", "to_onnx", "to_state_space"):
-        assert not hasattr(mixed, name)
-        with pytest.raises(AttributeError) as refused:
-            getattr(mixed, name)(u)
-        assert "kinds=('linear', 'network')" in str(refused.value.__cause__)
+    space = mixed.to_state_space()
+    simulated = space.simulate(u[8:], space.initial_state(u[:8], y[:8]))
+    assert_allclose(simulated[:, 0], mixed.predict(u, y_init=y[:8])[8:])
+    assert not hasattr(mixed, "to_c")
+    with pytest.raises(AttributeError) as refused:
+        mixed.to_c("model.c")
+    assert "kinds=('linear', 'network')" in str(refused.value.__cause__)
 
 
 def test_networks_of_hidden_states_alone(data, monkeypatch):
-    """With two numbers of states, and with one, which can be exported."""
+    """With two numbers of states, and with one, which can become C."""
     u, y = data
     choose(monkeypatch, STATES, STATES._replace(n_states=3))
     model = quietly(estimator(n_states=(2, 3), n_estimators=2), u, y)
@@ -215,14 +217,14 @@ def test_networks_of_hidden_states_alone(data, monkeypatch):
     first, state = model.predict(u[:50], return_state=True, **start)
     assert_allclose([*first, *model.predict(u[50:], state=state)], whole)
     assert model.sample_y(u, n_samples=3, random_state=0, **start).shape == (150, 3)
-    assert not hasattr(model, "to_state_space")
+    assert not hasattr(model, "to_c")
+    space = model.to_state_space()
+    simulated = space.simulate(u[12:], space.initial_state(u[:12], y[:12]))
+    assert_allclose(simulated[:, 0], whole[12:])
 
     choose(monkeypatch, STATES)
     model = quietly(estimator(n_estimators=2), u, y)
-    space = model.to_state_space()
-    x = space.initial_state(u[:12], y[:12])
-    expected = model.predict(u[12:13], y_init=y[:12], X_init=u[:12])
-    assert_allclose(space.step(x, u[12])[1], expected)
+    assert hasattr(model, "to_c")
 
 
 def test_models_of_lags_are_those_of_the_search_for_lags(data):

@@ -7,6 +7,7 @@ public face is `state_space.StateSpaceModel`.
 import numpy as np
 
 from ..prediction.ensemble import ROUNDING, Ensemble
+from ..prediction.state_forecast import belief_after
 from .network_step import make_step
 from .state import make_layout
 
@@ -21,31 +22,30 @@ class Equations:
     layout : StateLayout
     steps : list of NetworkStep, one for each network
     source : see `StateLayout.source`
-    is_integrating : whether the networks predict differences
-    filters : tuple of StateSpaceNetwork from which the ensemble was made, or ()
+    is_integrating : whether there are networks on lags that predict differences
+    filters : for each network the StateSpaceNetwork from which it was made, None for
+        one on lags; or () for lags alone
     hidden : (n_members, n_hidden) means of the outputs that are hidden, the first ones
         of each network; see `hidden_outputs`. Those that f and g speak of are the rest.
     """
 
     def __init__(self, ensemble, means, bands, input_names, output_names, filters=()):
         self.ensemble, self.filters = ensemble, filters
-        self.hidden = np.zeros((len(ensemble.members), 0))
-        if filters:
-            self.hidden = np.array([one.mean for one in filters])
-        self.n_hidden = self.hidden.shape[1]
         self.means, self.bands = means, bands
         self.input_names, self.output_names = list(input_names), list(output_names)
-        self.layout = make_layout(ensemble.members)
+        self.n_hidden = ensemble.n_outputs - len(self.output_names)
+        self.hidden = self._of_filters([one and one.mean for one in filters])
+        self.layout = make_layout(ensemble.members, self.n_hidden)
         self.steps = [
-            make_step(member, k, self.layout)
+            make_step(member, k, self.layout, self.n_hidden)
             for k, member in enumerate(ensemble.members)
         ]
         self.source = self.layout.source()
         self.n_states = self.layout.n_states
         self.n_inputs = ensemble.n_inputs
-        self.n_outputs = ensemble.n_outputs - self.n_hidden
+        self.n_outputs = len(self.output_names)
         self.state_names = self._names_of_states()
-        self.is_integrating = ensemble.members[0].lags.difference
+        self.is_integrating = any(lags.difference for _, lags in ensemble.members)
 
     @property
     def members(self):
@@ -58,12 +58,26 @@ class Equations:
 
     def _names_of_states(self):
         """Past values by their signal and lag; hidden states by their numbers."""
-        hidden = [f"state{k}" for k in range(self.n_hidden)]
-        names = self.layout.names(self.input_names, hidden + self.output_names)
-        if not hidden:
-            return names
+        names = [f"state{k}" for k in range(self.n_hidden)] + self.output_names
+        names = self.layout.names(self.input_names, names)
         # the next state is an output, which is the present one a row later
-        return [name.removesuffix("(t-1)") for name in names]
+        of_output = np.arange(self.layout.output_depth.shape[1]) < self.n_hidden
+        of_output = np.broadcast_to(of_output, self.layout.output_depth.shape)
+        hidden = np.repeat(of_output.ravel(), self.layout.output_depth.ravel())
+        first = len(names) - len(hidden)
+        return names[:first] + [
+            name.removesuffix("(t-1)") if is_hidden else name
+            for name, is_hidden in zip(names[first:], hidden, strict=True)
+        ]
+
+    @property
+    def n_rows_read(self):
+        """Rows before a step whose values networks on lags may read."""
+        filters = self.filters or [None] * len(self.steps)
+        pairs = zip(self.ensemble.members, filters, strict=True)
+        return max(
+            (one.max_lag for one, of_states in pairs if not of_states), default=0
+        )
 
     @property
     def weights(self):
@@ -120,14 +134,46 @@ class Equations:
         rows = np.repeat(np.asarray(Y)[:, None, :], n_rows, axis=1)
         return layout.fill(np.tile(u, (n_rows, 1)), rows)
 
-    def hidden_state(self, means):
-        """The state in which hidden ones have these means (n_members, n_hidden)."""
-        values = np.pad(means, ((0, 0), (0, self.n_outputs)))
-        return self.layout.fill(np.empty((0, self.n_inputs)), values[:, None])
+    def state_behind(self, U, Y):
+        """The state behind measured rows U (n_rows, n_inputs) and Y."""
+        beliefs = [one and belief_after(one, U, Y)[0] for one in self.filters]
+        return self.stopped_state(U, [Y] * len(self.steps), beliefs)
+
+    def stopped_state(self, U, outputs, beliefs):
+        """The state behind rows of inputs U (n_rows, n_inputs).
+
+        outputs : for each network its outputs (n_rows, n_outputs) in these rows, or in
+            none if it is a filter
+        beliefs : for each network the means (n_states,) of its hidden states, None for
+            one on lags; or () for lags alone
+        """
+        hidden, values = self._of_filters(beliefs), []
+        for of_member, means in zip(outputs, hidden, strict=True):
+            # hidden states stand in the last row, also where there is no other
+            rows = np.vstack([np.zeros((1, self.n_outputs)), of_member])
+            rows = np.pad(rows, ((0, 0), (self.n_hidden, 0)))
+            rows[-1, : self.n_hidden] = means
+            values.append(rows)
+        return self.layout.fill(U, values)
+
+    def _of_filters(self, states):
+        """Values (n_members, n_hidden) of hidden states, 0 where a network has none."""
+        values = np.zeros((len(self.ensemble.members), self.n_hidden))
+        for row, of_member in zip(values, states, strict=False):
+            if of_member is not None:
+                row[: len(of_member)] = of_member
+        return values
 
     def mean_state(self):
-        """The state after the training means."""
+        """The state after the training means.
+
+        Beside lags, they tell hidden states what they are; alone, these are at the
+        means that they had in the training record.
+        """
         u, y = self.means
+        n_rows = self.n_rows_read
+        if self.filters and n_rows:
+            return self.state_behind(np.tile(u, (n_rows, 1)), np.tile(y, (n_rows, 1)))
         return self.constant_state(u, self._of_all(y))
 
     def _of_all(self, y):

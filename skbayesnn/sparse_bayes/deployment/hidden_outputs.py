@@ -3,18 +3,58 @@
 It predicts z(t) = (x(t + 1), y(t)) from u(t) and the first part of z(t - 1): that is a
 network on lags with as many outputs more as there are states. What is derived from the
 equations of networks on lags holds for it as well.
+
+All networks of an ensemble get as many hidden outputs as the one with the most states;
+those that a network does not have are 0, and nothing reads them.
 """
 
 import numpy as np
 
-from ..network import layer_index, prune
+from ..network import join_layers, layer_index, prune, split_layers
 from ..prediction.ensemble import Ensemble, LaggedNetwork
 from ..records.lags import Lags
 
 
-def with_hidden_outputs(ensemble):
-    """The ensemble on lags of one of state-space networks."""
-    return Ensemble(tuple(map(_on_lags, ensemble.members)), ensemble.weights)
+def with_hidden_outputs(ensemble, filters):
+    """The ensemble on lags of one with state-space networks, its ``filters``."""
+    most, members = max(one.n_states for one in filters if one), []
+    for member, one in zip(ensemble.members, filters, strict=True):
+        lagged, n_states = (_on_lags(one), one.n_states) if one else (member, 0)
+        members.append(_with_zeros(lagged, n_states, most - n_states))
+    return Ensemble(tuple(members), ensemble.weights)
+
+
+def _with_zeros(member, place, n_more):
+    """The network on lags with more outputs, all 0, in front of number ``place``."""
+    fitted, lags = member
+    network, scaling = fitted.network, fitted.scaling
+    at, n_outputs = np.full(n_more, place), network.sizes[-1] + n_more
+
+    def widened(values):
+        layers = split_layers(values, network.sizes, network.skip)
+        # of the last layer, and of the skip connection behind it
+        for k in range(len(network.sizes) - 2, len(layers)):
+            weights, biases = layers[k]
+            biases = np.insert(biases, at, 0) if len(biases) else biases
+            layers[k] = np.insert(weights, at, 0, axis=1), biases
+        return join_layers(layers)
+
+    network = network._replace(
+        theta=widened(network.theta),
+        keep=widened(network.keep),
+        sizes=np.array([*network.sizes[:-1], n_outputs]),
+        units=(*network.units[:-1], np.arange(n_outputs)),
+        full_sizes=(*network.full_sizes[:-1], int(n_outputs)),
+    )
+    scaling = scaling._replace(
+        y_offset=np.insert(scaling.y_offset, at, 0.0),
+        y_scale=np.insert(scaling.y_scale, at, 1.0),
+    )
+    behind = lags.signal >= lags.n_inputs + place
+    lags = lags._replace(
+        signal=lags.signal + n_more * behind, n_outputs=lags.n_outputs + n_more
+    )
+    return LaggedNetwork(fitted._replace(network=network, scaling=scaling), lags)
 
 
 def _on_lags(member):
@@ -38,7 +78,10 @@ def _without_sessions(fitted, n_features):
     """The network without the indicators of training sessions."""
     network = fitted.network
     drop = _leaves(network, network.units[0] >= n_features)
-    pruned, index = prune(network, drop)
+    # what holds a state from row to row is no parameter, and yet a weight
+    held = ~network.keep & (network.theta != 0.0)
+    pruned, index = prune(network._replace(keep=network.keep | held), drop)
+    pruned = pruned._replace(keep=pruned.keep & network.keep[index])
     number = np.cumsum(network.keep) - 1
     kept = number[index[pruned.keep]]
     covariance = fitted.covariance[kept]

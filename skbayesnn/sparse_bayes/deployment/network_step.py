@@ -125,8 +125,11 @@ def _slope(activation, a):
     return a * (1.0 - a)
 
 
-def make_step(member, number, layout):
-    """`NetworkStep` of one `LaggedNetwork` of an ensemble, its ``number`` there."""
+def make_step(member, number, layout, n_hidden=0):
+    """`NetworkStep` of one `LaggedNetwork` of an ensemble, its ``number`` there.
+
+    The first ``n_hidden`` outputs are hidden states, which are no differences.
+    """
     fitted, lags = member
     used = fitted.network.units[0]
     near, far = [], []
@@ -140,7 +143,7 @@ def make_step(member, number, layout):
             back = layout.output_place(number, o, lag + 1)
             far.append(back if lags.difference else -1)
     last = [
-        layout.output_place(number, o, 1) if lags.difference else -1
+        layout.output_place(number, o, 1) if lags.difference and o >= n_hidden else -1
         for o in range(lags.n_outputs)
     ]
     return NetworkStep(

@@ -78,15 +78,18 @@ class StateLayout(NamedTuple):
         return [f"{name}(t-{lag})" for name, d in lines for lag in range(1, d + 1)]
 
 
-def make_layout(members):
-    """The shortest delay lines that hold what the networks read."""
+def make_layout(members, n_hidden=0):
+    """The shortest delay lines that hold what the networks read.
+
+    The first ``n_hidden`` outputs are hidden states, which are no differences.
+    """
     n_inputs, n_outputs = members[0].lags.n_inputs, members[0].lags.n_outputs
     input_depth = np.zeros(n_inputs, dtype=np.int64)
     output_depth = np.zeros((len(members), n_outputs), dtype=np.int64)
     for depths, (fitted, lags) in zip(output_depth, members, strict=True):
         used = fitted.network.units[0]
         if lags.difference:
-            depths[:] = 1
+            depths[n_hidden:] = 1
         for signal, lag in zip(lags.signal[used], lags.lag[used], strict=True):
             if signal < n_inputs:
                 input_depth[signal] = max(input_depth[signal], lag)

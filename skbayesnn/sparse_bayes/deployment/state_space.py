@@ -6,7 +6,8 @@ import numpy as np
 
 from ..._optional import import_extra
 from ..._validation import check_count
-from ..prediction.state_forecast import belief_after
+from ..prediction.state_streaming import StateEstimate
+from ..prediction.streaming import EnsembleState
 from . import operating_points as points
 from . import responses
 from .linearization import linearize
@@ -21,7 +22,7 @@ class StateSpaceModel:
     .. math:: x_{t+1} = f(x_t, u_t), \quad y_t = g(x_t, u_t).
 
     The state holds the past values that the networks still read: for each input, then
-    for each output, its last values, the newest first. That of a model with hidden
+    for each output, its last values, the newest first. That of a network with hidden
     states holds those that are left of them. Each network of an ensemble runs on past
     outputs, or hidden states, of its own; y is their weighted median, as in
     ``predict``. All values are in the user's units, which hidden states do not have; y
@@ -172,12 +173,12 @@ class StateSpaceModel:
         Parameters
         ----------
         X_init : array-like of shape (n_init, n_inputs), default=None
-            Inputs of the rows before the first step, at least ``max_lag_``; any number
-            for hidden states, which a filter estimates.
+            Inputs of the rows before the first step, at least as many as the longest
+            lag; any number for hidden states, which a filter estimates.
         y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
             Measured outputs of these rows. Without them, inputs and outputs are taken
             to have been at their training means.
-        state : SimulationState or StateEstimate, default=None
+        state : SimulationState, StateEstimate or EnsembleState, default=None
             Where a free run of the same model stopped, instead of rows.
 
         Returns
@@ -190,13 +191,8 @@ class StateSpaceModel:
         ValueError
             If the rows are too few, or hold missing values.
         """
-        layout, ensemble = self._equations.layout, self._equations.ensemble
-        filters = self._equations.filters
-        if state is not None and filters:
-            return self._equations.hidden_state(state.means)
         if state is not None:
-            return layout.fill(state.inputs, state.outputs)
-        n_rows = ensemble.max_lag
+            return self._behind_stopped(state)
         if X_init is None and y_init is None:
             return self._equations.mean_state()
         if y_init is None or (X_init is None and self.n_inputs):
@@ -211,21 +207,33 @@ class StateSpaceModel:
                 f"{self.n_outputs} outputs of the same rows; got shapes {U.shape} and "
                 f"{Y.shape}."
             )
-        if filters:
-            beliefs = [belief_after(network, U, Y) for network in filters]
-            return self._equations.hidden_state([mean for mean, _ in beliefs])
+        n_rows = self._equations.n_rows_read
         if len(Y) < n_rows:
             raise ValueError(
-                f"X_init and y_init must have at least max_lag_={n_rows} rows; got "
-                f"{len(Y)}."
+                f"X_init and y_init must have at least {n_rows} rows, as many as the "
+                f"longest lag has; got {len(Y)}."
             )
-        x = layout.fill(U, np.tile(Y, (len(ensemble.members), 1, 1)))
+        x = self._equations.state_behind(U, Y)
         if not np.isfinite(x).all():
             raise ValueError(
                 "X_init and y_init must hold no missing values in their last "
-                f"max_lag_={n_rows} rows."
+                f"{max(n_rows, 1)} rows."
             )
         return x
+
+    def _behind_stopped(self, state):
+        """The state where a free run of the model stopped."""
+        parts = state.parts if isinstance(state, EnsembleState) else (state,)
+        outputs, beliefs, inputs = [], [], parts[0].inputs[:0]
+        for part in parts:
+            if isinstance(part, StateEstimate):
+                beliefs += list(part.means)
+                outputs += [np.empty((0, self.n_outputs))] * len(part.means)
+            else:
+                beliefs += [None] * len(part.outputs)
+                outputs += list(part.outputs)
+                inputs = max(inputs, part.inputs, key=len)
+        return self._equations.stopped_state(inputs, outputs, beliefs)
 
     def simulate(self, X, x=None, *, return_state=False):
         """Run freely through rows of inputs.

@@ -80,6 +80,14 @@ class Ensemble(NamedTuple):
         return all(isinstance(one, StateSpaceNetwork) for one in self.members)
 
     @property
+    def filters(self):
+        """For each member itself if it has hidden states, else None; () for lags."""
+        filters = tuple(
+            one if isinstance(one, StateSpaceNetwork) else None for one in self.members
+        )
+        return filters if any(filters) else ()
+
+    @property
     def is_mixed(self):
         """Whether the numbers of hidden states differ, of which lags have none."""
         numbers = {getattr(member, "n_states", 0) for member in self.members}

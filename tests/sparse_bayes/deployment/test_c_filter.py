@@ -18,8 +18,9 @@ KINDS = {
     "linear": {"hidden_layer_sizes": ()},
     "student_t, two outputs": {"noise": "student_t"},
     "pruned away": {"kappa_weight": 1e3},
+    "difference": {"output": "difference"},
 }
-QUICK = ("relu, ensemble", "student_t, two outputs")
+QUICK = ("relu, ensemble", "student_t, two outputs", "difference")
 KINDS_TO_WRITE = [
     pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.slow)
     for kind in KINDS

@@ -49,6 +49,42 @@ def test_a_simulation_is_the_free_run(network):
     )
 
 
+def slow_integrator(n_rows=300, step=0.02):
+    """A dense record: outputs move little from row to row."""
+    rng = np.random.default_rng(0)
+    u = np.repeat(rng.uniform(-1.0, 1.0, n_rows // 50), 50)[:, None]
+    speed, y = 0.0, np.zeros(n_rows)
+    for t in range(1, n_rows):
+        speed += step * (u[t - 1, 0] - np.tanh(speed))
+        y[t] = y[t - 1] + step * speed
+    return u, y
+
+
+def test_weights_that_hold_a_state_are_exported():
+    """They are no parameters of the fit, where levels are summed or rows are dense."""
+    u, y = slow_integrator()
+    model = SparseBayesStateSpaceRegressor(
+        2,
+        hidden_layer_sizes=2,
+        output="difference",
+        n_restarts=1,
+        max_cycles=15,
+        random_state=0,
+    )
+    with pytest.warns(ConvergenceWarning):
+        model.fit(u, y)
+    fitted = model._model.ensemble.members[0].fitted.network
+    assert fitted.theta[~fitted.keep].any()
+    space = model.to_state_space()
+    x = space.initial_state(u[:20], y[:20])
+    expected = model.predict(u, y_init=y[:20])[20:]
+    np.testing.assert_allclose(space.simulate(u[20:], x)[:, 0], expected)
+    # as many as the posterior of the weights is about
+    network = model._equations().ensemble.members[0].fitted
+    n_kept = np.count_nonzero(network.network.keep)
+    assert network.covariance.shape == (n_kept, n_kept)
+
+
 def test_jacobians_are_those_of_complex_steps(network):
     model, u, y = network
     space = model.to_state_space()

@@ -131,7 +131,7 @@ def test_a_new_fit_does_not_disturb_it():
 def test_errors(simple):
     u, y = new_record(simple)
     space = simple.to_state_space()
-    with pytest.raises(ValueError, match="at least max_lag_=2"):
+    with pytest.raises(ValueError, match="at least 2 rows, as many"):
         space.initial_state(u[:1], y[:1])
     with pytest.raises(ValueError, match="both X_init and y_init"):
         space.initial_state(u)

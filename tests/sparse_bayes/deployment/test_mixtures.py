@@ -1,0 +1,175 @@
+"""Ensembles of lags and of hidden states as one state space, and as ONNX."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayesnn import (
+    DynamicSystemRegressor,
+    SparseBayesNARXRegressor,
+    SparseBayesStateSpaceRegressor,
+)
+from skbayesnn.datasets import make_coupled_drives
+from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
+from skbayesnn.sparse_bayes.training_record import check_training_record
+
+N_KNOWN = 20
+
+
+def lags(longest, **options):
+    options = dict(hidden_layer_sizes=2, max_cycles=5, random_state=0) | options
+    # a weak prior: no lag is pruned
+    options = dict(focus="simulation", reg_lambda=0.1) | options
+    return SparseBayesNARXRegressor(longest, longest, **options)
+
+
+def states(number, **options):
+    options = dict(hidden_layer_sizes=3, n_restarts=1, random_state=0) | options
+    return SparseBayesStateSpaceRegressor(number, max_cycles=5, **options)
+
+
+# Networks, with their weights. No two of equal weight could share the median.
+MIXTURES = {
+    "lags and states": ([lags(2), states(3), lags(4)], [0.3, 0.4, 0.3]),
+    "states first": ([states(2), lags(3)], [0.6, 0.4]),
+    "numbers of states": ([states(2), states(4), states(3)], [0.3, 0.3, 0.4]),
+    "without units": ([lags(2, hidden_layer_sizes=()), states(2)], [0.4, 0.6]),
+}
+DIFFERENCES = (
+    [lags(2, output="difference"), states(3, output="difference")],
+    [0.4, 0.6],
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_coupled_drives(80, return_X_y=True, random_state=0)
+
+
+def mix(networks, weights, u, y):
+    """The model that a search makes of fitted networks."""
+    with pytest.warns(ConvergenceWarning):
+        fitted = [network.fit(u, y) for network in networks]
+    members = tuple(one._model.ensemble.members[0] for one in fitted)
+    model = DynamicSystemRegressor()
+    vars(model).update(check_training_record(model, u, y, None).attributes)
+    ensemble = Ensemble(members, np.array(weights))
+    model._model = fitted[0]._model._replace(ensemble=ensemble)
+    model.estimators_, model.max_lag_ = fitted, ensemble.max_lag
+    return model
+
+
+@pytest.fixture(scope="module", params=MIXTURES)
+def mixture(request, data):
+    return mix(*MIXTURES[request.param], *data), *data
+
+
+def test_a_simulation_is_the_free_run(mixture):
+    model, u, y = mixture
+    space = model.to_state_space()
+    assert space.n_outputs == 1 and space.n_states == len(space.state_names)
+    assert len(set(space.state_names)) == space.n_states
+    x = space.initial_state(u[:N_KNOWN], y[:N_KNOWN])
+    expected = model.predict(u, y_init=y[:N_KNOWN])[N_KNOWN:]
+    assert_allclose(space.simulate(u[N_KNOWN:], x)[:, 0], expected, atol=1e-12)
+    start = dict(y_init=y[:N_KNOWN], return_state=True)
+    _, state = model.predict(u[:N_KNOWN], **start)
+    assert_allclose(space.initial_state(state=state), x, atol=1e-12)
+    assert_allclose(space.simulate(u)[:, 0], model.predict(u), atol=1e-10)
+
+
+def test_differences(data):
+    u, y = data
+    model = mix(*DIFFERENCES, u, y)
+    space = model.to_state_space()
+    assert space.is_integrating
+    x = space.initial_state(u[:N_KNOWN], y[:N_KNOWN])
+    expected = model.predict(u, y_init=y[:N_KNOWN])[N_KNOWN:]
+    assert_allclose(space.simulate(u[N_KNOWN:], x)[:, 0], expected, atol=1e-12)
+    # of networks on lags, levels alone are summed up
+    named = [name for name in space.state_names if name.startswith("state")]
+    assert {name[-3:] for name in named} == {"[1]"}
+    with pytest.raises(ValueError, match="rest at different inputs"):
+        space.find_operating_point()
+
+
+def test_names_of_states(data):
+    space = mix(*MIXTURES["states first"], *data).to_state_space()
+    hidden = [name for name in space.state_names if name.startswith("state")]
+    assert hidden == ["state0[0]", "state1[0]"]
+    rest = [name for name in space.state_names if name not in hidden]
+    assert rest == [
+        *(f"x0(t-{k})" for k in (1, 2, 3)),
+        *(f"y[1](t-{k})" for k in (1, 2, 3)),
+    ]
+
+
+def test_jacobians_are_those_of_complex_steps(mixture):
+    model, u, y = mixture
+    space = model.to_state_space()
+    x, row = space.initial_state(u[:N_KNOWN], y[:N_KNOWN]), u[N_KNOWN]
+    A, B, C, D = space.jacobians(x, row)
+    for found, function, at in (
+        (A, lambda v: space.f(v, row), x),
+        (C, lambda v: space.g(v, row), x),
+        (B, lambda v: space.f(x, v), row),
+        (D, lambda v: space.g(x, v), row),
+    ):
+        moved = at + 1e-30j * np.eye(len(at))
+        expected = np.array([function(v).imag / 1e-30 for v in moved]).T
+        assert_allclose(found, expected.reshape(found.shape), atol=1e-12)
+
+
+def test_rest_and_responses_are_those_of_the_networks(data):
+    """Of linear networks, which have one point of rest."""
+    u, y = data
+    networks = [lags(2, hidden_layer_sizes=()), states(2, hidden_layer_sizes=())]
+    model = mix(networks, [0.7, 0.3], u, y)
+    space = model.to_state_space()
+    point = space.find_operating_point(u=u.mean())
+    assert_allclose(space.f(point.x, point.u), point.x, atol=1e-9)
+    # the median is that of the network with most of the weight
+    first = networks[0].to_state_space()
+    assert_allclose(point.y, first.find_operating_point(u=u.mean()).y)
+    linear, alone = (
+        space.linearize(point),
+        first.linearize(first.find_operating_point(u=u.mean())),
+    )
+    assert_allclose(linear.C_std[linear.C_std > 0.0], alone.C_std[alone.C_std > 0.0])
+    found, expected = space.step_response(5), first.step_response(5)
+    assert_allclose(found.mean, expected.mean, atol=1e-12)
+    gain = space.static_gain([0.0, 1.0])
+    assert_allclose(gain.y, first.static_gain([0.0, 1.0]).y)
+
+
+@pytest.mark.parametrize("combine", ["median", "mean"])
+def test_a_graph_of_one_step(mixture, combine):
+    runtime = pytest.importorskip("onnxruntime")
+    model, u, y = mixture
+    graph = model.to_onnx(dtype="float64", combine=combine)
+    session = runtime.InferenceSession(graph.SerializeToString())
+    space, equations = model.to_state_space(), model._equations()
+    x = space.initial_state(u[:N_KNOWN], y[:N_KNOWN])
+    state = x[None]
+    for row in u[N_KNOWN : N_KNOWN + 10]:
+        feed = {"state": state, "u": row[None]}
+        state, out = session.run(["state_next", "y"], feed)
+        values = equations.member_outputs(np.append(x, row))
+        x, expected = space.step(x, row)
+        if combine == "mean":
+            expected = (equations.weights @ values)[equations.n_hidden :]
+        assert_allclose(out[0], expected, atol=1e-10)
+        assert_allclose(state[0], x, atol=1e-10)
+
+
+def test_rows_that_do_not_tell_the_state(data):
+    u, y = data
+    model = mix(*MIXTURES["lags and states"], u, y)
+    space = model.to_state_space()
+    with pytest.raises(ValueError, match="at least 4 rows, as many as the longest lag"):
+        space.initial_state(u[:3], y[:3])
+    holes = y[:10].copy()
+    holes[-2] = np.nan
+    with pytest.raises(ValueError, match="no missing values in their last 4 rows"):
+        space.initial_state(u[:10], holes)
