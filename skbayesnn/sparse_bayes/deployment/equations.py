@@ -22,7 +22,8 @@ class Equations:
     layout : StateLayout
     steps : list of NetworkStep, one for each network
     source : see `StateLayout.source`
-    is_integrating : whether there are networks on lags that predict differences
+    is_integrating : whether there are networks that have learned differences
+    n_levels : number of hidden states, the first ones, that sum them up
     filters : for each network the StateSpaceNetwork from which it was made, None for
         one on lags; or () for lags alone
     hidden : (n_members, n_hidden) means of the outputs that are hidden, the first ones
@@ -45,7 +46,9 @@ class Equations:
         self.n_inputs = ensemble.n_inputs
         self.n_outputs = len(self.output_names)
         self.state_names = self._names_of_states()
-        self.is_integrating = any(lags.difference for _, lags in ensemble.members)
+        self.n_levels = max((one.n_levels for one in filters if one), default=0)
+        of_lags = any(lags.difference for _, lags in ensemble.members)
+        self.is_integrating = of_lags or self.n_levels > 0
 
     @property
     def members(self):
@@ -174,9 +177,9 @@ class Equations:
         n_rows = self.n_rows_read
         if self.filters and n_rows:
             return self.state_behind(np.tile(u, (n_rows, 1)), np.tile(y, (n_rows, 1)))
-        return self.constant_state(u, self._of_all(y))
+        return self.constant_state(u, self.of_all(y))
 
-    def _of_all(self, y):
+    def of_all(self, y):
         """Values (n_members, n_values) of all networks, the hidden at their means."""
         return np.hstack([self.hidden, np.tile(y, (len(self.steps), 1))])
 
@@ -191,4 +194,4 @@ class Equations:
             (bands.low_inputs, bands.low_outputs),
             (bands.high_inputs, bands.high_outputs),
         ]
-        return [(u, self._of_all(y)) for u, y in ends]
+        return [(u, self.of_all(y)) for u, y in ends]

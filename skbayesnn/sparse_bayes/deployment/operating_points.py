@@ -81,6 +81,46 @@ def find(equations, u, y, guesses):
     return _find(equations, u, np.concatenate([hidden, y]), guesses)
 
 
+def settle(equations, u, y, guesses):
+    """Values Y (1, n_values) of a network whose levels are such that it says y.
+
+    Its other hidden states are at rest, with the inputs u, by which levels may move.
+
+    Raises
+    ------
+    ValueError
+        If there was no such point.
+    """
+    n_hidden, scale = equations.n_hidden, equations.y_scales[0]
+    levels = np.arange(equations.n_levels)
+    outputs = n_hidden + np.arange(equations.n_outputs)
+
+    def function(p):
+        rest = at_rest(equations, u, p[None])
+        error, by_y = rest.error.copy(), rest.by_y.copy()
+        error[levels] = (p[outputs] - y) / scale[outputs]
+        by_y[levels] = np.eye(len(p))[outputs] / scale[outputs, None]
+        return error, by_y
+
+    best = np.inf
+    for _, guess in guesses:
+        with np.errstate(all="ignore"):
+            found = root(function, guess[0], jac=True, tol=1e-13).x
+        error = np.abs(function(found)[0]).max(initial=0.0)
+        if error <= ACCURACY:
+            return found[None]
+        best = min(best, error)
+    raise _not_found(best)
+
+
+def _not_found(error):
+    return ValueError(
+        "No operating point was found: the best guess still moves by "
+        f"{error:.2g} standard deviations of the training record a step. Ask for "
+        "values inside the training record's range."
+    )
+
+
 def _find(equations, u, y, guesses):
     """`find` with y (n_values,), those that are hidden first."""
     free = np.isnan(u)
@@ -103,11 +143,7 @@ def _find(equations, u, y, guesses):
         best = min(best, error)
     if found:
         return found[0]
-    raise ValueError(
-        "No operating point was found: the best guess still moves by "
-        f"{best:.2g} standard deviations of the training record a step. Ask for "
-        "values inside the training record's range."
-    )
+    raise _not_found(best)
 
 
 def _attempts(equations, u, y, free, given, guesses):
@@ -164,18 +200,20 @@ def _solve(equations, u, y, free, given, u_guess, y_guess):
     shape = equations.layout.output_depth.shape
     scale = equations.y_scales[0]
     n_free = int(free.sum())
+    # networks on lags are where they are told; of hidden states only levels are
+    only_inputs = equations.is_integrating and not equations.n_levels
 
     def unpack(p):
         U = u.copy()
         U[free] = p[:n_free]
-        if equations.is_integrating:
+        if only_inputs:
             return U, np.tile(y, (shape[0], 1))
         return U, p[n_free:].reshape(shape)
 
     def function(p):
         U, Y = unpack(p)
         rest = at_rest(equations, U, Y)
-        if equations.is_integrating:
+        if only_inputs:
             return rest.error, rest.by_u[:, free]
         picks = equations.picks(Y)
         wanted = ((picks * Y).sum(axis=0) - y)[given] / scale[given]
@@ -190,7 +228,7 @@ def _solve(equations, u, y, free, given, u_guess, y_guess):
         return np.inf if np.isnan(error) else error
 
     start = u_guess[free]
-    if not equations.is_integrating:
+    if not only_inputs:
         start = np.concatenate([start, np.asarray(y_guess).ravel()])
     with np.errstate(all="ignore"):
         found = root(function, start, jac=True, tol=1e-13).x

@@ -74,9 +74,13 @@ def respond(equations, u, y, change):
 
 def _respond_alone(equations, u, y, change):
     (step,) = equations.steps
-    Y = y[None]
-    if not equations.is_integrating:
-        _, Y = points.find(equations, u, np.full(len(y), np.nan), equations.guesses())
+    guesses = equations.guesses()
+    if equations.n_levels:
+        Y = points.settle(equations, u, y, guesses)
+    elif equations.is_integrating:
+        Y = equations.of_all(y)
+    else:
+        _, Y = points.find(equations, u, np.full(len(y), np.nan), guesses)
     start = equations.constant_state(u, Y)
     S = _at_rest_by_weights(equations, start, u)
     moved, moved_by_weights = _run(equations, step, start, S, u + change)

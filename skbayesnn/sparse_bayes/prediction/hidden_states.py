@@ -8,6 +8,7 @@ from ..._saved_state import saved_as
 from ..fitted import FittedNetwork
 from ..kernels.state_filter import FilterNoise
 from ..kernels.state_recursion import run_states
+from ..network import split_layers
 from ..records.state_runs import select_features
 from . import state_forecast
 from .initial_states import N_CANDIDATES
@@ -41,6 +42,21 @@ class StateSpaceNetwork(NamedTuple):
     @property
     def n_states(self):
         return len(self.mean)
+
+    @property
+    def n_levels(self):
+        """Number of its first states that sum up differences of the outputs.
+
+        A level is the only state that a weight of 1, which was not learned, holds.
+        """
+        network = self.fitted.network
+        weights, kept = (
+            split_layers(values, network.sizes, network.skip)[-1][0]
+            for values in (network.theta, network.keep)
+        )
+        read = np.flatnonzero(network.units[0] < self.n_states)
+        own = read, network.units[0][read]
+        return int(np.count_nonzero((weights[own] == 1.0) & ~kept[own]))
 
     @property
     def noise(self):

@@ -60,29 +60,79 @@ def slow_integrator(n_rows=300, step=0.02):
     return u, y
 
 
-def test_weights_that_hold_a_state_are_exported():
-    """They are no parameters of the fit, where levels are summed or rows are dense."""
+@pytest.fixture(scope="module")
+def integrator():
+    """Its first state sums up differences of the output."""
     u, y = slow_integrator()
     model = SparseBayesStateSpaceRegressor(
         2,
         hidden_layer_sizes=2,
         output="difference",
         n_restarts=1,
+        n_estimators=2,
         max_cycles=15,
         random_state=0,
     )
     with pytest.warns(ConvergenceWarning):
-        model.fit(u, y)
-    fitted = model._model.ensemble.members[0].fitted.network
+        return model.fit(u, y)
+
+
+def test_weights_that_hold_a_state_are_exported(integrator):
+    """They are no parameters of the fit, where levels are summed or rows are dense."""
+    u, y = slow_integrator()
+    fitted = integrator._model.ensemble.members[0].fitted.network
     assert fitted.theta[~fitted.keep].any()
-    space = model.to_state_space()
+    space = integrator.to_state_space()
     x = space.initial_state(u[:20], y[:20])
-    expected = model.predict(u, y_init=y[:20])[20:]
+    expected = integrator.predict(u, y_init=y[:20])[20:]
     np.testing.assert_allclose(space.simulate(u[20:], x)[:, 0], expected)
     # as many as the posterior of the weights is about
-    network = model._equations().ensemble.members[0].fitted
-    n_kept = np.count_nonzero(network.network.keep)
-    assert network.covariance.shape == (n_kept, n_kept)
+    for network, _ in integrator._equations().ensemble.members:
+        n_kept = np.count_nonzero(network.network.keep)
+        assert network.covariance.shape == (n_kept, n_kept)
+
+
+def test_an_integrating_model_rests_at_any_level(integrator):
+    space = integrator.estimators_[0].to_state_space()
+    assert space.is_integrating
+    inputs = []
+    for y in (None, 0.3, -0.2):
+        point = space.find_operating_point(y=y)
+        np.testing.assert_allclose(space.f(point.x, point.u), point.x, atol=1e-10)
+        level = slow_integrator()[1].mean() if y is None else y
+        np.testing.assert_allclose(point.y, level)
+        inputs.append(point.u)
+    np.testing.assert_allclose(inputs, [inputs[0]] * 3, atol=1e-10)
+    poles = np.linalg.eigvals(space.linearize().A)
+    assert np.abs(poles - 1.0).min() < 1e-12
+    with pytest.raises(ValueError, match="integrating model has no static gain"):
+        space.static_gain([0.0])
+
+
+@pytest.mark.parametrize("u", [None, 0.3])
+def test_responses_of_an_integrating_model(integrator, u):
+    """From rest, or from where the level alone moves."""
+    space = integrator.estimators_[0].to_state_space()
+    response = space.step_response(30, u=u, y=0.1, amplitude=0.5)
+    before = space.find_operating_point(y=0.1).u if u is None else np.array([u])
+    x = space.find_operating_point(y=0.1).x
+    for _ in range(2000):
+        # all but the level settle
+        x = np.append(x[0], space.f(x, before)[1:])
+    x[0] += (0.1 - space.g(x, before)[0]) / space.jacobians(x, before)[2][0, 0]
+    rows = np.tile(before, (30, 1))
+    expected = space.simulate(rows + 0.5, x) - space.simulate(rows, x)
+    np.testing.assert_allclose(response.mean, expected, atol=1e-10)
+    assert response.std[-1] > 0.0
+    ensemble = integrator.to_state_space()
+    with pytest.raises(ValueError, match="rest at different inputs"):
+        ensemble.step_response(30)
+    assert ensemble.step_response(30, u=0.3).mean.shape == (30, 1)
+
+
+def test_no_level_of_other_models(network, linear):
+    for model in (network[0], linear):
+        assert not model.to_state_space().is_integrating
 
 
 def test_jacobians_are_those_of_complex_steps(network):

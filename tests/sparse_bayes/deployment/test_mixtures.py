@@ -92,6 +92,11 @@ def test_differences(data):
     assert {name[-3:] for name in named} == {"[1]"}
     with pytest.raises(ValueError, match="rest at different inputs"):
         space.find_operating_point()
+    alone = [one.to_state_space() for one in model.estimators_]
+    # the median is that of the network with most of the weight
+    found, *expected = (one.step_response(5, u=0.2) for one in [space, *alone])
+    assert_allclose(found.mean, expected[1].mean, atol=1e-12)
+    assert not np.allclose(found.mean, expected[0].mean)
 
 
 def test_names_of_states(data):
