@@ -30,21 +30,11 @@ def expected_failures(estimator):
     return NOT_FOR_RECORDS if isinstance(estimator, DYNAMIC) else {}
 
 
+# Cheap, but of each kind: few cycles, updates and chains, which the checks do not see.
 ESTIMATORS = [
-    SparseBayesMLPRegressor(random_state=0),
-    SparseBayesMLPRegressor(
-        (8, 4),
-        activation="relu",
-        groups="element",
-        curvature="diag",
-        solver="lbfgs",
-        max_cycles=20,
-    ),
+    SparseBayesMLPRegressor(max_cycles=30, random_state=0),
     SparseBayesMLPRegressor((), reg_lambda=0.5, n_restarts=2),
-    SparseBayesNARXRegressor(skip_connection=False, random_state=0),
-    # the checks have static data: only without pruning are lags sure to stay
-    SparseBayesNARXRegressor(kappa_variance=0.0, kappa_weight=0.0, random_state=0),
-    SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
+    SparseBayesNARXRegressor(skip_connection=False, max_cycles=30, random_state=0),
     SparseBayesNARXRegressor(4, 0, hidden_layer_sizes=(), reg_lambda=0.0),
     SparseBayesNARXRegressor(
         3,
@@ -56,9 +46,62 @@ ESTIMATORS = [
         max_cycles=2,
     ),
     SparseBayesNARXRegressor(
-        2, 2, output="difference", noise="student_t", reg_lambda=0.0, max_cycles=20
+        2, 2, output="difference", noise="student_t", reg_lambda=0.0, max_cycles=10
+    ),
+    SparseBayesNARXRegressorCV(
+        (1, 2), (1.0,), cv=2, n_estimators=1, hidden_layer_sizes=1, max_cycles=1
+    ),
+    DynamicSystemRegressor(
+        kinds=("linear", "states"),
+        lags=(1,),
+        n_states=(1,),
+        reg_lambdas=(0.0,),
+        hidden_layer_sizes=1,
+        cv=2,
+        n_estimators=2,
+        max_cycles=1,
+    ),
+    SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=1, reg_lambda=0.0, n_estimators=2, max_cycles=2
+    ),
+    ContrastiveDivergenceRBM(8, max_updates=60, random_state=0),
+    ContrastiveDivergenceRBM(
+        8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0
+    ),
+    FrankWolfeRBM(
+        n_chains=40,
+        n_search_rows=20,
+        max_search_iter=3,
+        fine_tune=ContrastiveDivergenceRBM(max_updates=10),
+        random_state=0,
+    ),
+    FrankWolfeRBM(2, n_chains=50, n_corrective_steps=10, random_state=0),
+    FrankWolfeRBM(
+        3,
+        objective="linearized",
+        n_corrective_steps=0,
+        fine_tune=ContrastiveDivergenceRBM(max_iter=2),
+    ),
+]
+# Fits of more work, and further settings.
+MORE_ESTIMATORS = [
+    SparseBayesMLPRegressor(random_state=0),
+    SparseBayesMLPRegressor(
+        (8, 4),
+        activation="relu",
+        groups="element",
+        curvature="diag",
+        solver="lbfgs",
+        max_cycles=20,
     ),
     SparseBayesMLPRegressor(noise="student_t", max_cycles=20),
+    SparseBayesNARXRegressor(skip_connection=False, random_state=0),
+    # the checks have static data: only without pruning are lags sure to stay
+    SparseBayesNARXRegressor(kappa_variance=0.0, kappa_weight=0.0, random_state=0),
+    SparseBayesNARXRegressor([1, 3], 3, reg_lambda=0.0, max_cycles=20),
+    SparseBayesNARXRegressor(
+        2, 2, output="difference", noise="student_t", reg_lambda=0.0, max_cycles=20
+    ),
     SparseBayesNARXRegressorCV(
         (1, 2), (1.0,), cv=2, n_estimators=2, hidden_layer_sizes=1, max_cycles=2
     ),
@@ -71,13 +114,7 @@ ESTIMATORS = [
         n_estimators=2,
         max_cycles=2,
     ),
-    SparseBayesStateSpaceRegressor(
-        2, hidden_layer_sizes=1, reg_lambda=0.0, n_estimators=2, max_cycles=2
-    ),
     ContrastiveDivergenceRBM(8, max_updates=60, random_state=0),
-    ContrastiveDivergenceRBM(
-        8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0
-    ),
     FrankWolfeRBM(
         n_chains=100,
         fine_tune=ContrastiveDivergenceRBM(max_updates=20),
@@ -106,4 +143,12 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_common_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@parametrize_with_checks(MORE_ESTIMATORS, expected_failed_checks=expected_failures)
+def test_common_checks_of_other_settings(estimator, check):
     check(estimator)

@@ -83,6 +83,8 @@ def csr(array, folder):
 
 
 CONTAINERS = [read_only, fortran, strided, memory_mapped, frame, csr]
+# What the others have in common with one of these, some estimators show by default.
+TELLING = [read_only, strided, csr]
 
 
 # Estimators, and a call of each of their methods: ``call(model, take)``, where ``take``
@@ -187,6 +189,8 @@ ESTIMATORS = {
     "growth": (FrankWolfeRBM(2, n_chains=20, random_state=0), MACHINE),
     "fractional": (FrankWolfeRBM(2, n_chains=20, alpha=1.5, random_state=0), MACHINE),
 }
+# One of each module that takes arrays in.
+IN_ANY_CONTAINER = ("MLP", "NARX", "hidden states", "probabilities", "growth")
 # Missing values, clamps and features are dense.
 DENSE = ("impute", "impute, sample", "sample", "inverse_transform")
 CASES = [
@@ -243,7 +247,18 @@ def expected(name, method):
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
 @pytest.mark.parametrize(
-    "name, container", CASES, ids=[f"{name}-{kind.__name__}" for name, kind in CASES]
+    "name, container",
+    [
+        pytest.param(
+            name,
+            container,
+            id=f"{name}-{container.__name__}",
+            marks=[]
+            if container in TELLING or name in IN_ANY_CONTAINER
+            else pytest.mark.slow,
+        )
+        for name, container in CASES
+    ],
 )
 def test_methods_leave_their_arrays_alone(name, container, tmp_path):
     for method, call in ESTIMATORS[name][1].items():

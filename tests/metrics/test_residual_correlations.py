@@ -189,11 +189,14 @@ def false_alarms(of_residuals, of_input, names, n_seeds=150, n=500, missing=0.0)
     [
         (0.0, 0.0, 0.0, ["autocorrelation", "cross_correlation", "product"]),
         (0.0, 0.9, 0.0, ["autocorrelation", "cross_correlation", "squared_input"]),
-        (0.0, 0.9, 0.2, ["autocorrelation", "cross_correlation"]),
+        pytest.param(
+            *(0.0, 0.9, 0.2, ["autocorrelation", "cross_correlation"]),
+            marks=pytest.mark.slow,
+        ),
         # a simulation leaves coloured residuals: the bounds have to be wider
         (0.8, 0.8, 0.0, ["cross_correlation", "squared_input"]),
         (0.8, 0.8, 0.2, ["cross_correlation"]),
-        (-0.8, 0.8, 0.0, ["cross_correlation"]),
+        pytest.param(-0.8, 0.8, 0.0, ["cross_correlation"], marks=pytest.mark.slow),
     ],
 )
 def test_false_alarms_at_the_stated_rate(of_residuals, of_input, missing, names):

@@ -133,7 +133,8 @@ def test_crps_samples_is_unbiased_in_the_number_of_draws(n_draws):
     exact = crps_gaussian([0.7], [0.0], [1.0])
     for seed in range(3):
         draws = np.random.default_rng(seed).normal(size=(n, n_draws))
-        scores = [crps_samples([0.7], row[None]) for row in draws[:2000]]
+        # so many tell the standard deviation to a few percent
+        scores = [crps_samples([0.7], row[None]) for row in draws[:500]]
         standard_error = np.std(scores) / np.sqrt(n)
         assert abs(crps_samples(np.full(n, 0.7), draws) - exact) < 4.5 * standard_error
 

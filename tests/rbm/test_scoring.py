@@ -31,32 +31,37 @@ def test_energies_and_likelihoods(fitted):
 
 def test_scores_are_functions_of_the_model(fitted):
     """Order of calls, copies, jobs and the global random state change nothing."""
-    # of a partition function that is estimated
+    check_scores(fitted, toy_data(20))
+
+
+def test_scores_by_an_estimate_are_functions_of_the_model():
     wide = small(ContrastiveDivergenceRBM, n_components=21, random_state=None)
-    wide.fit(digits(50))
-    for model, X in [(fitted, toy_data(20)), (wide, digits(20))]:
-        copies = [pickle.loads(pickle.dumps(model)) for _ in range(4)]
-        copies[0].transform(X)
-        copies[0].sample(2, n_steps=2)
-        copies[0].log_partition(n_chains=2, betas=3)
-        expected = copies[0].score_samples(X)
-        assert_array_equal(copies[0].score_samples(X), expected)
-        # float32 products round differently at another place of the matrix
-        assert_allclose(
-            copies[0].score_samples(X[::-1])[::-1], expected, rtol=1e-6, atol=1e-6
-        )
-        state = np.random.get_state()  # noqa: NPY002
-        np.random.seed(12)  # noqa: NPY002
-        drawn_next = np.random.RandomState(12).random()
-        assert_array_equal(copies[1].score_samples(X), expected)
-        assert np.random.random() == drawn_next  # noqa: NPY002
-        np.random.set_state(state)  # noqa: NPY002
-        with joblib.parallel_config(backend="threading", n_jobs=2):
-            assert_array_equal(copies[2].score_samples(X), expected)
-        assert copies[3].log_partition_ == copies[0].log_partition_
-        before = sorted(vars(copies[3]))
-        assert_array_equal(copies[3].score_samples(X), expected)
-        assert sorted(vars(copies[3])) == before
+    check_scores(wide.fit(digits(50)), digits(20))
+
+
+def check_scores(model, X):
+    copies = [pickle.loads(pickle.dumps(model)) for _ in range(4)]
+    copies[0].transform(X)
+    copies[0].sample(2, n_steps=2)
+    copies[0].log_partition(n_chains=2, betas=3)
+    expected = copies[0].score_samples(X)
+    assert_array_equal(copies[0].score_samples(X), expected)
+    # float32 products round differently at another place of the matrix
+    assert_allclose(
+        copies[0].score_samples(X[::-1])[::-1], expected, rtol=1e-6, atol=1e-6
+    )
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(12)  # noqa: NPY002
+    drawn_next = np.random.RandomState(12).random()
+    assert_array_equal(copies[1].score_samples(X), expected)
+    assert np.random.random() == drawn_next  # noqa: NPY002
+    np.random.set_state(state)  # noqa: NPY002
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert_array_equal(copies[2].score_samples(X), expected)
+    assert copies[3].log_partition_ == copies[0].log_partition_
+    before = sorted(vars(copies[3]))
+    assert_array_equal(copies[3].score_samples(X), expected)
+    assert sorted(vars(copies[3])) == before
 
 
 def test_scoring_changes_no_attribute(fitted):
@@ -169,6 +174,7 @@ def rows_with(rate, n_rows=60):
     return np.random.default_rng(0).random((n_rows, 40)) < rate
 
 
+@pytest.mark.slow
 def test_directions_that_differ_warn_once(monkeypatch):
     model, _ = trapped(0.52, weight=0.8)
     with pytest.warns(MixingWarning, match="on the way back.*Gibbs") as caught:
@@ -269,6 +275,15 @@ def test_rows_where_the_estimate_is_right_warn_of_nothing():
     model.score(rows_with(0.12))
 
 
+@pytest.mark.parametrize(
+    "fitted",
+    [
+        "contrastive",
+        pytest.param("grown", marks=pytest.mark.slow),
+        pytest.param("fractional", marks=pytest.mark.slow),
+    ],
+    indirect=True,
+)
 def test_temperatures(fitted):
     exact = fitted.log_partition("exact").log_partition
     paper = fitted.log_partition("ais", betas="paper", n_chains=4)

@@ -195,11 +195,11 @@ def test_products(eager, density):
     ],
     ids=["persistent", "plain", "rounds", "growth", "fractional"],
 )
-def test_fits_do_not_depend_on_n_jobs(eager, model):
+@pytest.mark.parametrize("n_jobs", [pytest.param(2, marks=pytest.mark.slow), 3])
+def test_fits_do_not_depend_on_n_jobs(eager, model, n_jobs):
     X = np.random.default_rng(0).random((60, 17)) < 0.3
     first = model.set_params(n_jobs=1).fit(X).components_.copy()
-    for n_jobs in (2, 3):
-        assert_array_equal(model.set_params(n_jobs=n_jobs).fit(X).components_, first)
+    assert_array_equal(model.set_params(n_jobs=n_jobs).fit(X).components_, first)
 
 
 def test_the_package_is_imported_where_nothing_forks():

@@ -80,7 +80,7 @@ def magnitude():
     [
         (magnitude, dict(lags=(4,), n_states=(3,), hidden_layer_sizes=4), "states"),
         (dead_time, dict(lags=(10,)), "network"),
-        (linear, dict(), "linear"),
+        pytest.param(linear, dict(), "linear", marks=pytest.mark.slow),
     ],
     ids=["hidden states", "lags", "linear"],
 )
@@ -329,7 +329,11 @@ def test_the_same_seed_gives_the_same_model(monkeypatch, data):
     assert_same(pickle.loads(pickle.dumps(first)), first, u, y)
 
 
-def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data):
+@pytest.mark.parametrize(
+    "is_final", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data, is_final):
+    """Behind the first fit of hidden states without a stretch, or to all rows."""
     u, y = data
     choose(monkeypatch, STATES, LAGS)
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
@@ -350,18 +354,15 @@ def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data):
     kinds = [(task.candidate.model, task.fold is None) for task in everything]
     assert ("states", True) in kinds and ("states", False) in kinds
     assert any(task.goes_on_from is not None for task in everything)
-    # behind the first fit of hidden states without a stretch, and to all rows
-    for kind in (("states", False), ("states", True)):
-        path, limit = tmp_path / kind[0] / str(kind[1]), kinds.index(kind) + 1
-        path.parent.mkdir(exist_ok=True)
-        tasks.clear()
-        with pytest.raises(KeyboardInterrupt):
-            quietly(estimator(checkpoint=path, **options), u, y)
-        done, limit = limit, None
-        tasks.clear()
-        model = quietly(estimator(checkpoint=path, **options), u, y)
-        assert tasks == everything[done:]
-        assert_same(model, expected, u, y)
+    path, limit = tmp_path / "search", kinds.index(("states", is_final)) + 1
+    tasks.clear()
+    with pytest.raises(KeyboardInterrupt):
+        quietly(estimator(checkpoint=path, **options), u, y)
+    done, limit = limit, None
+    tasks.clear()
+    model = quietly(estimator(checkpoint=path, **options), u, y)
+    assert tasks == everything[done:]
+    assert_same(model, expected, u, y)
 
 
 def test_a_failed_refit_keeps_the_model(mixed, data):
@@ -493,7 +494,9 @@ def test_all_kinds_are_scored_on_the_same_rows(monkeypatch, data, focus):
     assert all(one in folds or one == folds[0] | folds[1] for one in found)
 
 
-@pytest.mark.parametrize("focus", ["simulation", "prediction"])
+@pytest.mark.parametrize(
+    "focus", ["simulation", pytest.param("prediction", marks=pytest.mark.slow)]
+)
 def test_records_without_inputs(focus):
     """An oscillation: the fits begin with random states, and end in a cycle."""
     t = np.arange(150)

@@ -180,7 +180,7 @@ def test_missing_values_and_units_do_not_count():
     assert found == expected
 
 
-@pytest.mark.parametrize("kind", ["lags", "all"])
+@pytest.mark.parametrize("kind", ["lags", pytest.param("all", marks=pytest.mark.slow)])
 def test_a_search_asks_for_so_many(monkeypatch, kind):
     """Of at least three candidates, all networks that did not see a stretch."""
     asked = []

@@ -114,7 +114,9 @@ def wrong_rows(y, kind, seed):
     return y
 
 
-@pytest.mark.parametrize("kind", ["stuck", "outlying"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("stuck", marks=pytest.mark.slow), "outlying"]
+)
 @pytest.mark.parametrize(
     "focus", ["prediction", pytest.param("simulation", marks=pytest.mark.slow)]
 )

@@ -155,9 +155,9 @@ def test_std_agrees_with_draws_of_a_linear_model():
 
 
 def test_intervals_cover():
-    """Nominal 95 % intervals of new observations, over 20 data sets."""
+    """Nominal 95 % intervals of new observations, over ten data sets."""
     covered = []
-    for seed in range(20):
+    for seed in range(10):
         X, y = sine_data(seed=seed)
         model = SparseBayesMLPRegressor(10, random_state=seed, tol=1e-3).fit(X, y)
         X, y = sine_data(seed=seed + 1000)

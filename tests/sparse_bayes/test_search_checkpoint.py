@@ -56,8 +56,15 @@ def assert_same(model, expected, u, y):
     [
         dict(),
         dict(focus="prediction", noise="student_t"),
-        dict(output="difference", hidden_layer_sizes=(2, 2), groups=("element", "row")),
-        dict(hidden_layer_sizes=()),
+        pytest.param(
+            dict(
+                output="difference",
+                hidden_layer_sizes=(2, 2),
+                groups=("element", "row"),
+            ),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(dict(hidden_layer_sizes=()), marks=pytest.mark.slow),
     ],
     ids=["networks", "one step", "differences", "linear"],
 )

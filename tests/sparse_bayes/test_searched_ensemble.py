@@ -112,7 +112,9 @@ def test_time_is_over_before_the_last_member(monkeypatch, n_fits):
 
 
 @pytest.fixture(
-    scope="module", params=[(2, 6), (6, 2)], ids=["short first", "long first"]
+    scope="module",
+    params=[pytest.param((2, 6), marks=pytest.mark.slow), (6, 2)],
+    ids=["short first", "long first"],
 )
 def mixed(request):
     """An ensemble whose members look back 2 and 6 rows, fitted to gaps, too."""

@@ -42,7 +42,13 @@ def test_chains_that_stand_still_are_correlated():
 KINDS = ["standard", "jumps", "fractional", "replicas", "replicas with jumps"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow) if kind == "replicas" else kind
+        for kind in KINDS
+    ],
+)
 def test_draws_are_of_the_model(kind):
     """By chains that started elsewhere, and stay where they are."""
     has_replicas = kind.startswith("replicas")

@@ -45,10 +45,18 @@ def random_small_model(number):
     return random_model(n_units, n_features, number, scale, number % 4 == 0)
 
 
-@pytest.mark.parametrize("reverse", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_intervals_of_ais_hold_the_exact_value(reverse):
-    """In at least 95 % of 200 random models, weights of 0.1 to 3."""
-    n_models, held, errors = 200, 0, []
+@pytest.mark.parametrize(
+    ("n_models", "least", "reverse"),
+    # as many would be met by intervals of 98 % with a probability of 99 %
+    [
+        (100, 94, False),
+        pytest.param(200, 190, False, marks=pytest.mark.slow),
+        pytest.param(200, 190, True, marks=pytest.mark.slow),
+    ],
+)
+def test_intervals_of_ais_hold_the_exact_value(n_models, least, reverse):
+    """In about 95 % of random models, weights of 0.1 to 3."""
+    held, errors = 0, []
     betas = annealing.make_betas(200)
     for number in range(n_models):
         rbm, model = random_small_model(number)
@@ -60,8 +68,7 @@ def test_intervals_of_ais_hold_the_exact_value(reverse):
         errors.append(
             3.0 * (result.log_partition - exact) / (high - result.log_partition)
         )
-    # 190 of 200 would be met by intervals of 98 % with a probability of 99 %
-    assert held >= 0.95 * n_models
+    assert held >= least
     # nor are the intervals too wide
     assert np.std(errors) > 0.7
 
@@ -77,7 +84,7 @@ def test_forward_and_reverse_means_hold_the_exact_value_between_them(fractional)
     for sign, reverse in [(-1.0, False), (1.0, True)]:
         values = [
             annealing.ais(rbm, base, betas, 2, seed, reverse=reverse).log_partition
-            for seed in range(400)
+            for seed in range(200)
         ]
         error = np.std(values, ddof=1) / np.sqrt(len(values))
         assert sign * (np.mean(values) - exact) > -ndtri(FALSE_ALARM) * error
@@ -241,7 +248,7 @@ def test_resampling_is_in_proportion_to_weights():
         check_mean(counts[:, None].astype(float), [5 * weight])
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("clamped", [False, True])
 @pytest.mark.parametrize("fractional", [False, True])
 def test_annealed_chains(fractional, clamped, seed):

@@ -35,6 +35,13 @@ from skbayesnn.rbm.training.automatic import settings_of
 from skbayesnn.rbm.training.rows import Rows
 
 of_each_kind = pytest.mark.parametrize("kind", AUTOMATIC)
+# Of one kind by default, where both have the code in common.
+mostly_rounds = pytest.mark.parametrize(
+    "fitted", ["rounds", pytest.param("sizes", marks=pytest.mark.slow)], indirect=True
+)
+mostly_sizes = pytest.mark.parametrize(
+    "fitted", [pytest.param("rounds", marks=pytest.mark.slow), "sizes"], indirect=True
+)
 
 ROUNDS = {
     "n_updates",
@@ -102,6 +109,7 @@ def test_what_is_tracked_is_the_likelihood_of_held_out_rows(fitted):
     assert model.score(X_val) > independent_score(X_val, digits(40))
 
 
+@mostly_rounds
 def test_the_fit_is_repeated_on_all_rows(fitted):
     """Unless held-out rows were given, or it is not wanted."""
     X, X_val = digits(40), digits(80)[40:]
@@ -119,6 +127,7 @@ def test_the_fit_is_repeated_on_all_rows(fitted):
     assert_same_model(given, again)
 
 
+@mostly_sizes
 def test_the_repeated_fit_makes_the_same_updates(fitted, monkeypatch):
     """On the same rows it gives the same model."""
 
@@ -153,8 +162,8 @@ def count(patch, calls):
 @pytest.mark.parametrize(
     "convert",
     [
-        np.asfortranarray,
-        lambda X: X.astype(np.uint8),
+        pytest.param(np.asfortranarray, marks=pytest.mark.slow),
+        pytest.param(lambda X: X.astype(np.uint8), marks=pytest.mark.slow),
         lambda X: sp.csr_array(X.astype(np.float32)),
     ],
     ids=["fortran", "uint8", "sparse"],
@@ -165,6 +174,7 @@ def test_same_model_for_the_same_content(fitted, convert):
     assert_same_path(model.history_, fitted.model.history_)
 
 
+@mostly_sizes
 def test_random_state_decides(fitted):
     again = automatic(fitted.kind, random_state=np.random.RandomState(3))
     assert_same_model(again.fit(digits(40)), fitted.model)
@@ -172,6 +182,7 @@ def test_random_state_decides(fitted):
     assert not np.array_equal(other.components_[0], fitted.model.components_[0])
 
 
+@mostly_rounds
 def test_threads_of_matrix_products_change_nothing(fitted):
     for n_threads in (1, 2):
         with threadpool_limits(n_threads, user_api="blas"):
@@ -179,6 +190,7 @@ def test_threads_of_matrix_products_change_nothing(fitted):
         assert_same_model(model, fitted.model)
 
 
+@mostly_sizes
 def test_probabilities(fitted):
     X = digits(40)
     same = automatic(fitted.kind, binarize=None).fit(X)
@@ -189,6 +201,7 @@ def test_probabilities(fitted):
     assert np.isfinite(model.score(soft))
 
 
+@mostly_sizes
 def test_copies_continue_in_the_same_way(fitted):
     first = automatic(fitted.kind, warm_start=True).fit(digits(40))
     second = pickle.loads(pickle.dumps(first))
@@ -229,6 +242,7 @@ def test_a_model_that_came_otherwise_is_trained_on(fitted, kind):
     assert first.n_components_ == 10 and first.n_updates_ >= 0
 
 
+@mostly_sizes
 def test_one_line_says_what_was_chosen(fitted, capsys):
     model = automatic(fitted.kind, verbose=True).fit(digits(40))
     lines = capsys.readouterr().out.splitlines()
@@ -265,7 +279,8 @@ def test_directions_that_differ_are_told(kind, monkeypatch):
     shift_estimates(monkeypatch, 0.0, 1.5)
     X = digits(40)
     # rows that are learned: with the lower estimate, it still has gained something
-    model = automatic(kind, **of_training(kind, max_updates=600))
+    n_updates = {"rounds": 600, "sizes": 200}[kind]
+    model = automatic(kind, **of_training(kind, max_updates=n_updates))
     with pytest.warns(MixingWarning) as told:
         model.fit(X, X_val=X)
     (warning,) = told
@@ -363,8 +378,22 @@ def test_a_diverging_refit_keeps_the_old_fit(kind):
     assert_same_model(model.partial_fit(X), before.partial_fit(X))
 
 
-@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9])
-@pytest.mark.parametrize("warm_start", [False, True])
+# Before the first round has ended, within the rounds, and in the repetition.
+BY_DEFAULT = {False: (0.01, 0.1, 0.45), True: (0.01, 0.1, 0.3, 0.9)}
+
+
+@pytest.mark.parametrize(
+    ("warm_start", "fraction"),
+    [
+        pytest.param(
+            warm_start,
+            fraction,
+            marks=[] if fraction in BY_DEFAULT[warm_start] else pytest.mark.slow,
+        )
+        for warm_start in (False, True)
+        for fraction in (0.01, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
+    ],
+)
 def test_interrupted_fit(fitted, fraction, warm_start, monkeypatch):
     """At a fraction of all updates: in each size, its end, and the repetition."""
     X, n_calls = digits(40), int(fraction * fitted.n_steps)
@@ -384,6 +413,7 @@ def test_interrupted_fit(fitted, fraction, warm_start, monkeypatch):
     assert model.n_components_ == n_units
 
 
+@mostly_rounds
 def test_an_interrupt_of_the_repetition_keeps_the_best_round(fitted, monkeypatch):
     X = digits(40)
     model = automatic(fitted.kind, warm_start=True)
@@ -442,19 +472,26 @@ def test_what_is_given_stays():
     assert model.history_["learning_rate"].max() == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize("value", [0, 1])
-def test_constant_data_have_nothing_to_learn(value):
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("rounds", 0),
+        ("sizes", 1),
+        pytest.param("rounds", 1, marks=pytest.mark.slow),
+        pytest.param("sizes", 0, marks=pytest.mark.slow),
+    ],
+)
+def test_constant_data_have_nothing_to_learn(kind, value):
     X = np.full((40, 20), value)
-    for kind in AUTOMATIC:
-        model = automatic(kind).fit(X)
-        assert np.isfinite(model.score(X))
-        assert (model.sample(5, n_steps=5, random_state=0) == value).mean() > 0.9
+    model = automatic(kind).fit(X)
+    assert np.isfinite(model.score(X))
+    assert (model.sample(5, n_steps=5, random_state=0) == value).mean() > 0.9
 
 
 def test_a_fractional_model_is_trained():
     X = digits()
     init = careful(20, alpha=14.0, n_chains=200, n_corrective_steps=5)
-    model = automatic("rounds", init=init).fit(X)
+    model = automatic("rounds", init=init, max_updates=80).fit(X)
     assert_allclose(model.unit_weights_, 0.7, rtol=1e-6)
     assert model.score(X) > independent_score(X)
 
@@ -585,6 +622,7 @@ def test_progress_bars(callbacks, capsys, monkeypatch):
     pytest.importorskip("rich", reason="ProgressBar needs rich")
     monkeypatch.setenv("COLUMNS", "120")
     for kind in AUTOMATIC:
-        automatic(kind).set_callbacks(callbacks.ProgressBar()).fit(digits(40))
+        model = automatic(kind, **of_training(kind, max_updates=20))
+        model.set_callbacks(callbacks.ProgressBar()).fit(digits(40))
         name = type(AUTOMATIC[kind]).__name__
         assert f"{name} - fit" in capsys.readouterr().out

@@ -40,14 +40,12 @@ KILLS = [
     ("plain", "step", 15),
     ("early", "replaced", 3),
     ("early", "writing", 4),
-    # before the first round, within the rounds, and while all rows are trained on
-    *[("rounds", "replaced", n) for n in (2, 3, 5)],
-    ("rounds", "writing", 4),
-    *[("rounds", "step", n) for n in (100, 240)],
+    # within the rounds, and while all rows are trained on
+    ("rounds", "replaced", 3),
+    ("rounds", "step", 240),
     # within a size, at its end, and in the last training
-    *[("sizes", "replaced", n) for n in (2, 3, 5, 8, 11)],
-    ("sizes", "writing", 6),
-    *[("sizes", "step", n) for n in (200, 280)],
+    *[("sizes", "replaced", n) for n in (3, 8)],
+    ("sizes", "step", 280),
     *[("growth", "replaced", n) for n in (3, 4, 5)],
     ("growth", "writing", 4),
     ("growth", "growing", 3),
@@ -55,8 +53,18 @@ KILLS = [
     *[("tuned", "replaced", n) for n in (4, 5, 6, 7, 9)],
     ("tuned", "writing", 8),
     ("tuned", "step", 23),
-    *[("tuned in rounds", "replaced", n) for n in (4, 7)],
+    ("tuned in rounds", "replaced", 7),
     ("all tuning", "replaced", 4),
+]
+# Those of long fits at further places.
+MORE_KILLS = [
+    *[("rounds", "replaced", n) for n in (2, 5)],
+    ("rounds", "writing", 4),
+    ("rounds", "step", 100),
+    *[("sizes", "replaced", n) for n in (2, 5, 11)],
+    ("sizes", "writing", 6),
+    ("sizes", "step", 200),
+    ("tuned in rounds", "replaced", 4),
 ]
 
 
@@ -89,12 +97,12 @@ def fit_and_die(path, case, hook, n_calls):
     fit(case, path)
 
 
-def kill_all(folder):
+def kill_all(folder, kills):
     """Fork a child for each kill; print how they ended."""
-    for case in CASES.values():
+    for case in dict.fromkeys(case for case, *_ in kills):
         # compiled code is loaded once, here
-        clone(case).fit(digits())
-    for kill in KILLS:
+        clone(CASES[case]).fit(digits())
+    for kill in kills:
         child = os.fork()
         if not child:
             fit_and_die(file_of(folder, *kill), *kill)
@@ -102,13 +110,12 @@ def kill_all(folder):
         print(json.dumps(os.waitpid(child, 0)[1]), flush=True)
 
 
-@pytest.fixture(scope="module")
-def left(tmp_path_factory):
-    """The folder with what the killed fits have left."""
+def leave(folder, kills):
+    """What the killed fits leave, in the folder."""
     if not hasattr(os, "fork"):
         pytest.skip("needs a system that forks and kills")
-    folder = tmp_path_factory.mktemp("killed")
-    code = f"import test_checkpoints; test_checkpoints.kill_all({str(folder)!r})"
+    arguments = f"{str(folder)!r}, {kills!r}"
+    code = f"import test_checkpoints; test_checkpoints.kill_all({arguments})"
     here = Path(__file__).parent
     paths = [str(Path(skbayesnn.__file__).parents[1]), str(here), str(here.parents[1])]
     done = subprocess.run(
@@ -125,8 +132,19 @@ def left(tmp_path_factory):
     )
     assert done.returncode == 0, done.stderr
     ends = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [os.WTERMSIG(end) for end in ends] == [signal.SIGKILL] * len(KILLS)
+    assert [os.WTERMSIG(end) for end in ends] == [signal.SIGKILL] * len(kills)
     return folder
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    """The folder with what the killed fits have left."""
+    return leave(tmp_path_factory.mktemp("killed"), KILLS)
+
+
+@pytest.fixture(scope="module")
+def more_left(tmp_path_factory):
+    return leave(tmp_path_factory.mktemp("more"), MORE_KILLS)
 
 
 @pytest.fixture
@@ -144,9 +162,17 @@ def take_over(left, kill, folder):
     return folder / path.name
 
 
-@pytest.mark.parametrize(
-    "kill", KILLS, ids=lambda kill: "-".join(str(part) for part in kill)
-)
+def name_of(kill):
+    return "-".join(str(part) for part in kill)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", MORE_KILLS, ids=name_of)
+def test_a_fit_killed_elsewhere_is_resumed(kill, more_left, tmp_path, always):
+    test_a_killed_fit_is_resumed(kill, more_left, tmp_path, always)
+
+
+@pytest.mark.parametrize("kill", KILLS, ids=name_of)
 def test_a_killed_fit_is_resumed(kill, left, tmp_path, always):
     path = take_over(left, kill, tmp_path)
     resumed = fit(kill[0], path)

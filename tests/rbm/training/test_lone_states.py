@@ -1,12 +1,14 @@
 """States that many rows share, far from all others: found, set aside, given back."""
 
+import contextlib
+import io
+
 import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from rbm_estimators import automatic
+from rbm_estimators import automatic, copy_with_training
 from rbm_models import random_model, twin
-from sklearn.base import clone
 
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.rbm.likelihood import exact
@@ -113,11 +115,21 @@ def test_a_state_that_is_likely_enough_needs_no_unit():
 
 
 @pytest.fixture(scope="module", params=["sizes", "rounds"])
-def fitted(request):
-    return automatic(request.param).set_params(verbose=True).fit(data())
+def fitted_and_printed(request):
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        model = automatic(request.param).set_params(verbose=True).fit(data())
+    return model, printed.getvalue()
 
 
-def test_the_model_gives_the_share(fitted, capsys):
+@pytest.fixture
+def fitted(fitted_and_printed):
+    return fitted_and_printed[0]
+
+
+of_rounds = pytest.mark.parametrize("fitted_and_printed", ["rounds"], indirect=True)
+
+
+def test_the_model_gives_the_share(fitted):
     assert_array_equal(fitted.lone_states_, [LONE])
     assert fitted.components_.shape == (fitted.n_components_, N_FEATURES)
     likelihood = fitted.score_samples(np.array([LONE]))
@@ -166,8 +178,9 @@ def test_fewer_units(fitted):
     assert others.score_samples([LONE])[0] < -10.0
 
 
-def test_a_fit_that_goes_on_learns_the_state_anew():
-    model = automatic("rounds").set_params(warm_start=True).fit(data())
+@of_rounds
+def test_a_fit_that_goes_on_learns_the_state_anew(fitted):
+    model = copy_with_training(fitted).set_params(warm_start=True)
     n_units = model.n_components_
     again = model.fit(data())
     assert again.n_components_ == n_units
@@ -175,8 +188,9 @@ def test_a_fit_that_goes_on_learns_the_state_anew():
     assert_allclose(np.exp(again.score_samples([LONE])), 1 / 3, atol=0.02)
 
 
-def test_a_partial_fit_keeps_all_units():
-    model = automatic("rounds").fit(data())
+@of_rounds
+def test_a_partial_fit_keeps_all_units(fitted):
+    model = copy_with_training(fitted)
     n_units = model.n_components_
     model.partial_fit(data())
     assert model.n_components_ == n_units
@@ -189,7 +203,6 @@ def test_epochs_set_nothing_aside():
     assert model.lone_states_.shape == (0, N_FEATURES)
 
 
-def test_what_is_set_aside_is_printed(capsys):
-    clone(automatic("rounds")).set_params(verbose=True).fit(data())
-    line = capsys.readouterr().out.splitlines()[0]
+def test_what_is_set_aside_is_printed(fitted_and_printed):
+    line = fitted_and_printed[1].splitlines()[0]
     assert line == "set aside: 33 % of the rows, which share a state far from others"

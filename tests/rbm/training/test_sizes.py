@@ -262,7 +262,7 @@ def test_runners_go_on_from_stage_to_stage(spied):
     ("gaps", "likelihoods", "expected"),
     [
         # the chains of the winner move; those of the first smaller size; those of none
-        ([0.1], [-9.0], 0),
+        pytest.param([0.1], [-9.0], 0, marks=pytest.mark.slow),
         ([5.0, 0.1], [-9.0, -8.0], 1),
         ([5.0, 5.0, 5.0], [-8.0, -7.0, -9.0], 1),
     ],
@@ -335,10 +335,10 @@ def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
     ("overfits", "likelihoods", "expected"),
     [
         # the winner does not; the next size is worse; is better; so is one more
-        ([False], [-9.0], 0),
+        pytest.param([False], [-9.0], 0, marks=pytest.mark.slow),
         ([True, True], [-9.0, -9.5], 0),
         ([True, False], [-9.0, -8.0], 1),
-        ([True, True, True], [-9.0, -8.0, -7.0], 2),
+        pytest.param([True] * 3, [-9.0, -8.0, -7.0], 2, marks=pytest.mark.slow),
     ],
     ids=range(4),
 )
@@ -408,7 +408,7 @@ def test_what_is_complete_outlives_the_end_of_another_training(
     assert_array_equal(model.components_, rbm.weights)
 
 
-@pytest.mark.parametrize("n_steps", [650, 1050])
+@pytest.mark.parametrize("n_steps", [650, pytest.param(1050, marks=pytest.mark.slow)])
 def test_a_race_is_resumed_at_any_stage(n_steps, from_one, monkeypatch, tmp_path):
     """Within the second, and in the last training."""
     monkeypatch.setattr(sizes, "MAX_UNITS", 2)
@@ -436,6 +436,7 @@ def test_noise_needs_no_more_than_the_first_size(from_one):
     assert model.score(X) == pytest.approx(independent_score(X), abs=0.1)
 
 
+@pytest.mark.slow
 def test_sizes_are_compared_where_something_is_learned(from_one):
     """With small steps, nothing tells sizes apart in the first 400 updates."""
     X, X_val = mixture_data(600), mixture_data(300, seed=1)
@@ -532,9 +533,9 @@ def test_searched_units_differ(monkeypatch):
         return found[-1]
 
     monkeypatch.setattr(growth, "diverse_units", spy)
-    model = automatic("sizes").fit(digits(40))
+    model = automatic("sizes", fine_tune__max_updates=20).fit(digits(40))
     (rbm, *_) = found
     assert len(rbm.weights) == race_of(model)["n_components"][-1]
     assert len(np.unique(rbm.weights, axis=0)) == len(rbm.weights)
     # the search ends where other rows gain no more: the same again for the same seed
-    assert_same_model(automatic("sizes").fit(digits(40)), model)
+    assert_same_model(clone(model).fit(digits(40)), model)

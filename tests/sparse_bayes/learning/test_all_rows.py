@@ -48,8 +48,15 @@ def test_whole_steps_are_the_same_function_and_posterior(hidden, difference):
     np.testing.assert_allclose(back.network.theta, before.theta, atol=1e-12)
 
 
-@pytest.mark.parametrize("difference", [False, True])
-@pytest.mark.parametrize("period", [40.0, 400.0])
+@pytest.mark.parametrize(
+    ("period", "difference"),
+    [
+        (40.0, True),
+        (400.0, False),
+        pytest.param(40.0, False, marks=pytest.mark.slow),
+        pytest.param(400.0, True, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_goes_on_from_one_that_missed_a_part(period, difference):
     """With rows of every density."""

@@ -288,7 +288,7 @@ def weight_limit(settings, groups, prior):
 
 @pytest.mark.parametrize("sizes", [(5, 1), (5, 2), (4, 5, 1), (3, 4, 3, 2)], ids=str)
 @pytest.mark.parametrize("groups", GROUPS[:4], ids="+".join)
-@pytest.mark.parametrize("strength", [4.0, 16.0])
+@pytest.mark.parametrize("strength", [pytest.param(4.0, marks=pytest.mark.slow), 16.0])
 def test_pruning_raises_the_objective_by_no_more_than_the_thresholds_allow(
     strength, groups, sizes
 ):
@@ -479,7 +479,7 @@ def test_a_weight_is_not_pruned_while_it_passes_through_zero():
     )
     network = init_network((2, 1), "tanh", rng)
     first, last = [], []
-    for start in np.linspace(0.5, 1.5, 101):
+    for start in np.linspace(0.5, 1.5, 51):
         network = network._replace(theta=np.array([2.0, start, 0.0]))
         state, _ = run_cycles(data, network, settings, ("row", "column"), 1)
         first.append(state.network.theta[1])

@@ -133,7 +133,11 @@ def test_gradient_by_the_group_variances(groups, strength):
 
 
 @pytest.mark.parametrize("curvature", ["full", "diag"])
-@pytest.mark.parametrize("strength", [1.0, 4.0, (1.0, 4.0)], ids=str)
+@pytest.mark.parametrize(
+    "strength",
+    [1.0, pytest.param(4.0, marks=pytest.mark.slow), (1.0, 4.0)],
+    ids=str,
+)
 @pytest.mark.parametrize("groups", GROUPS, ids="+".join)
 def test_updates_descend_to_a_stationary_point(groups, strength, curvature):
     settings = make_settings(reg_lambda=strength, curvature=curvature)

@@ -121,7 +121,9 @@ def without_range(model):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["linear", "prediction"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("linear", marks=pytest.mark.slow), "prediction"]
+)
 def test_free_run_draws_of_a_small_posterior(name, kind):
     """Where deviations are small the linearised recursion is exact, up to sampling."""
     u, y = record(seed=1, linear=name == "linear")
