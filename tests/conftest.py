@@ -1,6 +1,9 @@
 import os
 from pathlib import Path
 
+# before anything imports NumPy: the workers share the cores, and threads would wait
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from interrupts import interrupt
 from sklearn.preprocessing import StandardScaler

@@ -32,9 +32,9 @@ def expected_failures(estimator):
 
 # Cheap, but of each kind: few cycles, updates and chains, which the checks do not see.
 ESTIMATORS = [
-    SparseBayesMLPRegressor(max_cycles=30, random_state=0),
+    SparseBayesMLPRegressor(max_cycles=10, random_state=0),
     SparseBayesMLPRegressor((), reg_lambda=0.5, n_restarts=2),
-    SparseBayesNARXRegressor(skip_connection=False, max_cycles=30, random_state=0),
+    SparseBayesNARXRegressor(skip_connection=False, max_cycles=10, random_state=0),
     SparseBayesNARXRegressor(4, 0, hidden_layer_sizes=(), reg_lambda=0.0),
     SparseBayesNARXRegressor(
         3,
@@ -52,7 +52,7 @@ ESTIMATORS = [
         (1, 2), (1.0,), cv=2, n_estimators=1, hidden_layer_sizes=1, max_cycles=1
     ),
     DynamicSystemRegressor(
-        kinds=("linear", "states"),
+        kinds=("linear", "network"),
         lags=(1,),
         n_states=(1,),
         reg_lambdas=(0.0,),
