@@ -123,6 +123,18 @@ def row_by_row(model, X, y, missing, values):
     model.predict(U, state=state)
 
 
+def exported(model, X, y, missing, values):
+    """The state space runs as the model does, unless one of its networks diverges."""
+    U = check_array(X, dtype=float, ensure_all_finite=False, ensure_min_samples=0)[:10]
+    networks = getattr(model, "estimators_", [model])
+    if not all(np.isfinite(one.predict(U)).all() for one in networks):
+        return
+    expected = model.predict(U).reshape(len(U), -1)
+    off = np.abs(model.to_state_space().simulate(U) - expected).max(initial=0.0)
+    scale = np.abs(expected).max(initial=0.0)
+    check(off <= 1e-6 * scale + 1e-300, f"the state space is {off} off")
+
+
 def sessions(model, X, y, missing, values):
     kinds = {"count": np.zeros, "seed": np.arange}
     ids = kinds["count" if values["seed"] is None else "seed"](n_rows_of(X))
@@ -197,7 +209,8 @@ def more_rows(model, X, y, missing, values):
 
 
 STATIC = [predict, draws, as_mlp, score, saved]
-LAGGED = [predict, ahead, free_run, row_by_row, sessions, lagged_draws, score, saved]
+LAGGED = [predict, ahead, free_run, row_by_row, exported, sessions, lagged_draws]
+LAGGED += [score, saved]
 BINARY = [features, likelihoods, partition, chains, samples, imputed, truncated]
 CALLS = {
     "mlp": STATIC,

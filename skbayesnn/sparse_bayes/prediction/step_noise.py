@@ -32,6 +32,8 @@ POWERS = np.arange(-5.0, 6.0)
 GOLDEN_STEPS = 8
 # More rows say no more of two numbers.
 MOST_ROWS = 5_000
+# Errors that are smaller, beside those of a free run, are rounding.
+LEAST_SCALE = np.finfo(np.float64).eps ** 2
 # Steps of the scale of Student's t, which has no closed form.
 SCALE_STEPS = 20
 
@@ -110,11 +112,11 @@ def _cost(innovations, nu):
     if not (np.isfinite(error).all() and (variance > 0.0).all()):
         return np.inf, 1.0
     squared = error**2 / variance
-    scale = max(float(squared.mean()), np.finfo(np.float64).tiny)
+    scale = max(float(squared.mean()), LEAST_SCALE)
     if nu == np.inf:
         return float(np.sum(np.log(scale * variance) + squared / scale)), scale
     for _ in range(SCALE_STEPS):
         weights = (nu + 1.0) / (nu - 2.0 + squared / scale)
-        scale = max(float(np.mean(weights * squared)), np.finfo(np.float64).tiny)
+        scale = max(float(np.mean(weights * squared)), LEAST_SCALE)
     tails = (nu + 1.0) * np.log1p(squared / ((nu - 2.0) * scale))
     return float(np.sum(np.log(scale * variance) + tails)), scale
