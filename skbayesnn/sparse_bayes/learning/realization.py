@@ -102,7 +102,7 @@ def _damped(A):
     modulus = np.abs(values)
     if not modulus.max(initial=0.0) > LARGEST_MODULUS:
         return A
-    values *= np.minimum(1.0, LARGEST_MODULUS / modulus)
+    values *= LARGEST_MODULUS / np.maximum(modulus, LARGEST_MODULUS)
     if np.linalg.cond(vectors) > 1e6:
         # eigenvalues that coincide
         return A * LARGEST_MODULUS / modulus.max()

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 import state_space_cases as cases
 
-from skbayesnn.sparse_bayes.learning.realization import realize
+from skbayesnn.sparse_bayes.learning.realization import (
+    LARGEST_MODULUS,
+    _damped,
+    realize,
+)
 
 
 def responses(A, B, C, D, n):
@@ -64,3 +68,8 @@ def test_an_unstable_model_is_damped():
     y = np.cumsum(np.cumsum(U, axis=0), axis=0)
     found = realize(U, y / y.std(), np.array([0, 200]), 2, 6)
     assert np.abs(np.linalg.eigvals(found.A)).max() <= 0.98 + 1e-9
+
+
+def test_what_is_damped_may_be_singular():
+    A = _damped(np.array([[0.0, 0.0, 0.0], [0.0, -2.0, 0.0], [0.0, 0.0, 0.5]]))
+    np.testing.assert_allclose(A, np.diag([0.0, -LARGEST_MODULUS, 0.5]), atol=1e-12)
