@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import state_space_cases as cases
+from complex_steps import assert_jacobians_are_exact
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayesnn import SparseBayesStateSpaceRegressor
@@ -139,16 +140,7 @@ def test_jacobians_are_those_of_complex_steps(network):
     model, u, y = network
     space = model.to_state_space()
     x, row = space.initial_state(u[:20], y[:20]), u[20]
-    A, B, C, D = space.jacobians(x, row)
-    for found, function, at in (
-        (A, lambda v: space.f(v, row), x),
-        (C, lambda v: space.g(v, row), x),
-        (B, lambda v: space.f(x, v), row),
-        (D, lambda v: space.g(x, v), row),
-    ):
-        moved = at + 1e-30j * np.eye(len(at))
-        expected = np.array([function(v).imag / 1e-30 for v in moved]).T
-        np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-12)
+    assert_jacobians_are_exact(space, x, row)
 
 
 def test_a_linear_system_at_rest_and_its_poles(linear):

@@ -6,13 +6,13 @@ import warnings
 
 import numpy as np
 import pytest
+from complex_steps import assert_jacobians_are_exact
 from fitted_models import equations_of
 from lagged_models import NAMES, fit, fit_model, new_record
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 N_BEFORE = 6
-TINY = 1e-100
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -68,31 +68,14 @@ def test_the_state_holds_no_more_than_the_networks_read(model):
     assert reads[ends[depths > 0] - 1].all()
 
 
-def complex_steps(function, v):
-    """Exact derivatives by real v, where the function takes complex numbers."""
-    columns = []
-    for k in range(len(v)):
-        moved = v.astype(complex)
-        moved[k] += 1j * TINY
-        columns.append(function(moved).imag / TINY)
-    return np.array(columns).reshape(len(v), -1).T
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_jacobians_are_exact(model, seed):
     """Against complex steps, and these against central differences."""
     space, rng = model.to_state_space(), np.random.default_rng(seed)
-    n = space.n_states
-    x = space.initial_state() + rng.normal(size=n)
+    x = space.initial_state() + rng.normal(size=space.n_states)
     u = equations_of(space).means[0] + rng.normal(size=space.n_inputs)
+    ours, both = assert_jacobians_are_exact(space, x, u)
     v = np.concatenate([x, u])
-
-    def both(v):
-        return np.concatenate(space.step(v[:n], v[n:]))
-
-    A, B, C, D = space.jacobians(x, u)
-    ours = np.block([[A, B], [C, D]])
-    assert_allclose(ours, complex_steps(both, v), rtol=1e-12, atol=1e-13)
     steps = 1e-6 * np.eye(len(v))
     differences = [(both(v + e) - both(v - e)) / 2e-6 for e in steps]
     expected = np.reshape(differences, (len(v), -1)).T
