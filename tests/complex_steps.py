@@ -23,5 +23,5 @@ def assert_jacobians_are_exact(space, x, u):
 
     A, B, C, D = space.jacobians(x, u)
     ours = np.block([[A, B], [C, D]])
-    assert_allclose(ours, complex_steps(both, v), rtol=1e-12, atol=1e-12)
+    assert_allclose(ours, complex_steps(both, v), rtol=1e-12, atol=1e-13)
     return ours, both

@@ -13,6 +13,11 @@ from skbayesnn import (
     SparseBayesStateSpaceRegressor,
 )
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    # the checks feed normal deviates, which an RBM takes as 0 and 1
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning"),
+]
 # What a dynamic model predicts for a row depends on the rows before it, by its nature.
 NOT_FOR_RECORDS = {
     "check_methods_sample_order_invariance": "a prediction depends on earlier rows",
@@ -30,6 +35,9 @@ def expected_failures(estimator):
     return NOT_FOR_RECORDS if isinstance(estimator, DYNAMIC) else {}
 
 
+SMALL_SEARCH = dict(
+    lags=(1,), n_states=(1,), reg_lambdas=(0.0,), hidden_layer_sizes=1, cv=2
+)
 # Cheap, but of each kind: few cycles, updates and chains, which the checks do not see.
 ESTIMATORS = [
     SparseBayesMLPRegressor(max_cycles=10, random_state=0),
@@ -52,14 +60,7 @@ ESTIMATORS = [
         (1, 2), (1.0,), cv=2, n_estimators=1, hidden_layer_sizes=1, max_cycles=1
     ),
     DynamicSystemRegressor(
-        kinds=("linear", "network"),
-        lags=(1,),
-        n_states=(1,),
-        reg_lambdas=(0.0,),
-        hidden_layer_sizes=1,
-        cv=2,
-        n_estimators=2,
-        max_cycles=1,
+        ("linear", "network"), n_estimators=2, max_cycles=1, **SMALL_SEARCH
     ),
     SparseBayesStateSpaceRegressor(
         2, hidden_layer_sizes=1, reg_lambda=0.0, n_estimators=2, max_cycles=2
@@ -105,15 +106,7 @@ MORE_ESTIMATORS = [
     SparseBayesNARXRegressorCV(
         (1, 2), (1.0,), cv=2, n_estimators=2, hidden_layer_sizes=1, max_cycles=2
     ),
-    DynamicSystemRegressor(
-        lags=(1,),
-        n_states=(1,),
-        reg_lambdas=(0.0,),
-        hidden_layer_sizes=1,
-        cv=2,
-        n_estimators=2,
-        max_cycles=2,
-    ),
+    DynamicSystemRegressor(n_estimators=2, max_cycles=2, **SMALL_SEARCH),
     ContrastiveDivergenceRBM(8, max_updates=60, random_state=0),
     FrankWolfeRBM(
         n_chains=100,
@@ -138,17 +131,12 @@ MORE_ESTIMATORS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-# the checks feed normal deviates, which an RBM takes as 0 and 1
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_common_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(MORE_ESTIMATORS, expected_failed_checks=expected_failures)
 def test_common_checks_of_other_settings(estimator, check):
     check(estimator)

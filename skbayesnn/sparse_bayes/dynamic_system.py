@@ -52,9 +52,7 @@ OF_LAGS = (
 
 def _has_c(self):
     """Whether a model can become C; true before a fit."""
-    members = getattr(self, "estimators_", ())
-    numbers = {getattr(member, "n_states", 0) for member in members}
-    if len(numbers) > 1:
+    if hasattr(self, "_model") and self._model.ensemble.is_mixed:
         raise AttributeError(
             "Networks were chosen whose hidden states differ in number, or that have "
             "none, which cannot become one file of C. Export one of estimators_, use "

@@ -14,7 +14,7 @@ class Network(NamedTuple):
     """What is left of a network, in the layout of the compiled passes.
 
     theta : (n_parameters,) float64, zero where a weight was pruned
-    keep : (n_parameters,) bool, False where a weight was pruned
+    keep : (n_parameters,) bool, False where a weight was pruned, or is fixed
     sizes : (n_layers + 1,) int64, the units left in each layer, inputs first
     units : for each layer, the indices of those units in the full network
     full_sizes : units in each layer before any pruning
@@ -118,7 +118,8 @@ def prune(network, drop):
 
     A hidden unit without a way in is a constant: it moves into the biases of the next
     layer.  One without a way out changes nothing.  Both leave the arrays, as do inputs
-    that nothing reads.
+    that nothing reads. Weights that are not 0 stay, also where they are no parameters,
+    as what holds a state from row to row.
 
     Returns
     -------
@@ -128,10 +129,10 @@ def prune(network, drop):
         Where the remaining parameters stood in the arrays of the old network.
     """
     theta = network.theta.copy()
+    theta[drop] = 0.0
     keep = network.keep & ~drop
-    theta[~keep] = 0.0
     values = split_layers(theta, network.sizes, network.skip)
-    kept = split_layers(keep, network.sizes, network.skip)
+    kept = split_layers(keep | (theta != 0.0), network.sizes, network.skip)
     n_layers = len(network.sizes) - 1
     alive = [np.ones(size, dtype=bool) for size in network.sizes]
     # bound: each turn but the last removes a unit

@@ -154,10 +154,11 @@ def test_std_agrees_with_draws_of_a_linear_model():
     assert_array_equal(draws, model.sample_y(far, n_draws, random_state=1))
 
 
-def test_intervals_cover():
-    """Nominal 95 % intervals of new observations, over ten data sets."""
+@pytest.mark.parametrize("n_sets", [10, pytest.param(20, marks=pytest.mark.slow)])
+def test_intervals_cover(n_sets):
+    """Nominal 95 % intervals of new observations, over several data sets."""
     covered = []
-    for seed in range(10):
+    for seed in range(n_sets):
         X, y = sine_data(seed=seed)
         model = SparseBayesMLPRegressor(10, random_state=seed, tol=1e-3).fit(X, y)
         X, y = sine_data(seed=seed + 1000)

@@ -146,6 +146,21 @@ def test_prune_is_idempotent_and_may_be_done_in_parts(seed, skip):
             assert_array_equal(a, b)
 
 
+def test_a_weight_that_is_fixed_stays():
+    """It is no parameter, and here the only one that reads its input."""
+    network = random_network((3, 2, 2), seed=0, skip=True)
+    fixed, drop = np.zeros((2, len(network.theta)), dtype=bool)
+    split_layers(fixed, network.sizes, True)[-1][0][0] = [True, False]
+    split_layers(drop, network.sizes, True)[-1][0][0] = [False, True]
+    split_layers(drop, network.sizes, True)[0][0][0] = True
+    network = network._replace(keep=~fixed)
+    pruned, index = prune(network, drop)
+    assert_array_equal(pruned.units[0], [0, 1, 2])
+    assert_array_equal(pruned.theta, np.where(drop, 0.0, network.theta)[index])
+    assert pruned.theta[fixed[index]] == network.theta[fixed] != 0.0
+    assert_array_equal(pruned.keep, ~(fixed | drop)[index])
+
+
 @pytest.mark.parametrize("activation", ["tanh", "relu", "logistic"])
 def test_constant_units_move_into_the_biases(activation):
     network = random_network((2, 3, 1), activation)

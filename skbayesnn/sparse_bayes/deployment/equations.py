@@ -38,14 +38,14 @@ class Equations:
         self.hidden = self._of_filters([one and one.mean for one in filters])
         self.layout = make_layout(ensemble.members, self.n_hidden)
         self.steps = [
-            make_step(member, k, self.layout, self.n_hidden)
+            make_step(member, k, self.layout)
             for k, member in enumerate(ensemble.members)
         ]
         self.source = self.layout.source()
         self.n_states = self.layout.n_states
         self.n_inputs = ensemble.n_inputs
         self.n_outputs = len(self.output_names)
-        self.state_names = self._names_of_states()
+        self.state_names = self.layout.names(self.input_names, self.output_names)
         self.n_levels = max((one.n_levels for one in filters if one), default=0)
         of_lags = any(lags.difference for _, lags in ensemble.members)
         self.is_integrating = of_lags or self.n_levels > 0
@@ -57,20 +57,6 @@ class Equations:
         return [
             Equations(Ensemble.single(*member), *rest, self.filters[k : k + 1])
             for k, member in enumerate(self.ensemble.members)
-        ]
-
-    def _names_of_states(self):
-        """Past values by their signal and lag; hidden states by their numbers."""
-        names = [f"state{k}" for k in range(self.n_hidden)] + self.output_names
-        names = self.layout.names(self.input_names, names)
-        # the next state is an output, which is the present one a row later
-        of_output = np.arange(self.layout.output_depth.shape[1]) < self.n_hidden
-        of_output = np.broadcast_to(of_output, self.layout.output_depth.shape)
-        hidden = np.repeat(of_output.ravel(), self.layout.output_depth.ravel())
-        first = len(names) - len(hidden)
-        return names[:first] + [
-            name.removesuffix("(t-1)") if is_hidden else name
-            for name, is_hidden in zip(names[first:], hidden, strict=True)
         ]
 
     @property

@@ -78,10 +78,7 @@ def _without_sessions(fitted, n_features):
     """The network without the indicators of training sessions."""
     network = fitted.network
     drop = _leaves(network, network.units[0] >= n_features)
-    # what holds a state from row to row is no parameter, and yet a weight
-    held = ~network.keep & (network.theta != 0.0)
-    pruned, index = prune(network._replace(keep=network.keep | held), drop)
-    pruned = pruned._replace(keep=pruned.keep & network.keep[index])
+    pruned, index = prune(network, drop)
     number = np.cumsum(network.keep) - 1
     kept = number[index[pruned.keep]]
     covariance = fitted.covariance[kept]

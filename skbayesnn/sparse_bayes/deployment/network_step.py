@@ -125,11 +125,8 @@ def _slope(activation, a):
     return a * (1.0 - a)
 
 
-def make_step(member, number, layout, n_hidden=0):
-    """`NetworkStep` of one `LaggedNetwork` of an ensemble, its ``number`` there.
-
-    The first ``n_hidden`` outputs are hidden states, which are no differences.
-    """
+def make_step(member, number, layout):
+    """`NetworkStep` of one `LaggedNetwork` of an ensemble, its ``number`` there."""
     fitted, lags = member
     used = fitted.network.units[0]
     near, far = [], []
@@ -142,10 +139,11 @@ def make_step(member, number, layout, n_hidden=0):
             near.append(layout.output_place(number, o, lag))
             back = layout.output_place(number, o, lag + 1)
             far.append(back if lags.difference else -1)
-    last = [
-        layout.output_place(number, o, 1) if lags.difference and o >= n_hidden else -1
-        for o in range(lags.n_outputs)
-    ]
+    last = [-1] * lags.n_outputs
+    if lags.difference:
+        # hidden states are no differences
+        for o in range(layout.n_hidden, lags.n_outputs):
+            last[o] = layout.output_place(number, o, 1)
     return NetworkStep(
         fitted, *(np.array(p, dtype=np.int64) for p in (near, far, last))
     )

@@ -15,10 +15,12 @@ class StateLayout(NamedTuple):
 
     input_depth : (n_inputs,) int64, rows that the delay line of each input holds
     output_depth : (n_members, n_outputs) int64
+    n_hidden : number of outputs, the first ones, that are hidden states
     """
 
     input_depth: np.ndarray
     output_depth: np.ndarray
+    n_hidden: int = 0
 
     @property
     def n_inputs(self):
@@ -68,14 +70,24 @@ class StateLayout(NamedTuple):
         return np.concatenate([np.zeros(0), *lines])
 
     def names(self, input_names, output_names):
-        """Names of the states, such as "u(t-1)", "y(t-1)"; "y[2](t-1)" of member 2."""
+        """Names of the states, such as "u(t-1)", "y(t-1)"; "y[2](t-1)" of member 2.
+
+        A hidden state is a next state a row before: the present one, "state0".
+        """
+        hidden = [f"state{k}" for k in range(self.n_hidden)]
         single = len(self.output_depth) == 1
-        lines = list(zip(input_names, self.input_depth, strict=True))
+        names = _delayed(input_names, self.input_depth)
         for member, depths in enumerate(self.output_depth):
             mark = "" if single else f"[{member}]"
-            marked = [f"{name}{mark}" for name in output_names]
-            lines += zip(marked, depths, strict=True)
-        return [f"{name}(t-{lag})" for name, d in lines for lag in range(1, d + 1)]
+            now, before = np.split(depths, [self.n_hidden])
+            names += [f"{k}{mark}" for k, d in zip(hidden, now, strict=True) if d]
+            names += _delayed([f"{name}{mark}" for name in output_names], before)
+        return names
+
+
+def _delayed(names, depths):
+    lines = zip(names, depths, strict=True)
+    return [f"{name}(t-{lag})" for name, d in lines for lag in range(1, d + 1)]
 
 
 def make_layout(members, n_hidden=0):
@@ -96,4 +108,4 @@ def make_layout(members, n_hidden=0):
             else:
                 o, reach = signal - n_inputs, lag + lags.difference
                 depths[o] = max(depths[o], reach)
-    return StateLayout(input_depth, output_depth)
+    return StateLayout(input_depth, output_depth, n_hidden)

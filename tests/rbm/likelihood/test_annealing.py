@@ -46,16 +46,15 @@ def random_small_model(number):
 
 
 @pytest.mark.parametrize(
-    ("n_models", "least", "reverse"),
-    # as many would be met by intervals of 98 % with a probability of 99 %
+    ("n_models", "reverse"),
     [
-        (100, 94, False),
-        pytest.param(200, 190, False, marks=pytest.mark.slow),
-        pytest.param(200, 190, True, marks=pytest.mark.slow),
+        (100, False),
+        pytest.param(200, False, marks=pytest.mark.slow),
+        pytest.param(200, True, marks=pytest.mark.slow),
     ],
 )
-def test_intervals_of_ais_hold_the_exact_value(n_models, least, reverse):
-    """In about 95 % of random models, weights of 0.1 to 3."""
+def test_intervals_of_ais_hold_the_exact_value(n_models, reverse):
+    """In at least 95 % of random models, weights of 0.1 to 3."""
     held, errors = 0, []
     betas = annealing.make_betas(200)
     for number in range(n_models):
@@ -68,23 +67,29 @@ def test_intervals_of_ais_hold_the_exact_value(n_models, least, reverse):
         errors.append(
             3.0 * (result.log_partition - exact) / (high - result.log_partition)
         )
-    assert held >= least
+    # 190 of 200 would be met by intervals of 98 % with a probability of 99 %
+    assert held >= 0.95 * n_models
     # nor are the intervals too wide
     assert np.std(errors) > 0.7
 
 
 @pytest.mark.parametrize(
-    "fractional", [False, pytest.param(True, marks=pytest.mark.slow)]
+    ("n_seeds", "fractional"),
+    [
+        (200, False),
+        pytest.param(400, False, marks=pytest.mark.slow),
+        pytest.param(400, True, marks=pytest.mark.slow),
+    ],
 )
-def test_forward_and_reverse_means_hold_the_exact_value_between_them(fractional):
-    """log of a mean is concave: both err, to opposite sides; 4 tests of 1e-5."""
+def test_forward_and_reverse_means_hold_the_exact_value(n_seeds, fractional):
+    """log of a mean is concave: both err, to opposite sides; 6 tests of 1e-5."""
     rbm, model = random_model(6, 8, 3, scale=2.5, fractional=fractional)
     exact = naive.rbm_log_partition(model)
     base, betas = np.zeros(8), annealing.make_betas(6)
     for sign, reverse in [(-1.0, False), (1.0, True)]:
         values = [
             annealing.ais(rbm, base, betas, 2, seed, reverse=reverse).log_partition
-            for seed in range(200)
+            for seed in range(n_seeds)
         ]
         error = np.std(values, ddof=1) / np.sqrt(len(values))
         assert sign * (np.mean(values) - exact) > -ndtri(FALSE_ALARM) * error

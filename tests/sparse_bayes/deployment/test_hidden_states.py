@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import state_space_cases as cases
 from complex_steps import assert_jacobians_are_exact
+from onnx_runs import assert_graph_is_the_model
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayesnn import SparseBayesStateSpaceRegressor
@@ -180,21 +181,6 @@ def test_responses_of_a_linear_system(linear):
 
 @pytest.mark.parametrize("combine", ["median", "mean"])
 def test_a_graph_of_one_step(network, combine):
-    runtime = pytest.importorskip("onnxruntime")
     model, u, y = network
-    graph = model.to_onnx(dtype="float64", combine=combine)
-    session = runtime.InferenceSession(graph.SerializeToString())
-    space = model.to_state_space()
-    x = space.initial_state(u[:20], y[:20])
-    state, found = x[None], []
-    for row in u[20:40]:
-        state, out = session.run(["state_next", "y"], {"state": state, "u": row[None]})
-        found.append(out[0])
-    expected = space.simulate(u[20:40], x)
-    if combine == "mean":
-        equations = model._equations()
-        for t, row in enumerate(u[20:40]):
-            means = equations.weights @ equations.member_outputs(np.append(x, row))
-            expected[t] = means[equations.n_hidden :]
-            x, _ = equations.step(x, row)
-    np.testing.assert_allclose(found, expected, atol=1e-10)
+    x = model.to_state_space().initial_state(u[:20], y[:20])
+    assert_graph_is_the_model(model, u[20:40], x, combine)

@@ -479,7 +479,7 @@ def test_a_weight_is_not_pruned_while_it_passes_through_zero():
     )
     network = init_network((2, 1), "tanh", rng)
     first, last = [], []
-    for start in np.linspace(0.5, 1.5, 51):
+    for start in np.linspace(0.5, 1.5, 101):
         network = network._replace(theta=np.array([2.0, start, 0.0]))
         state, _ = run_cycles(data, network, settings, ("row", "column"), 1)
         first.append(state.network.theta[1])
