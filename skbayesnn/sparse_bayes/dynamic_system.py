@@ -1,7 +1,6 @@
 """The model of a dynamic system that chooses its kind by itself."""
 
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.metaestimators import available_if
 
 from .._callbacks import Callbacks
 from .._docstrings import shared_parameters
@@ -48,18 +47,6 @@ OF_LAGS = (
     *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus", "output"),
     *("n_jobs", "random_state", "max_cycles"),
 )
-
-
-def _has_c(self):
-    """Whether a model can become C; true before a fit."""
-    if hasattr(self, "_model") and self._model.ensemble.is_mixed:
-        raise AttributeError(
-            "Networks were chosen whose hidden states differ in number, or that have "
-            "none, which cannot become one file of C. Export one of estimators_, use "
-            "to_onnx, or fit with kinds='states' and one number in n_states, or with "
-            "kinds=('linear', 'network')."
-        )
-    return True
 
 
 @public
@@ -223,8 +210,6 @@ class DynamicSystemRegressor(
     """
 
     _parameter_constraints: dict = DYNAMIC_CONSTRAINTS
-
-    to_c = available_if(_has_c)(ExportMixin.to_c)
 
     def __init__(
         self,

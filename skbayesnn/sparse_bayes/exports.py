@@ -3,6 +3,8 @@
 Each method imports what it needs when it is called.
 """
 
+from functools import partial
+
 from sklearn.utils.validation import check_is_fitted
 
 from .training_record import input_names, output_names
@@ -40,8 +42,8 @@ class ExportMixin:
         does, and start from the training means; each in double and in single
         precision. In double precision they give the outputs of a stream bit for bit if
         the compiler is asked for what Numba uses: ``-std=c99``, and on x86 ``-mfma``.
-        Those of a model with hidden states are its extended Kalman filter, and differ
-        from a stream by rounding.
+        Those of networks with hidden states are their extended Kalman filters, and
+        differ from a stream by rounding. An ensemble of both kinds is one file, too.
 
         Parameters
         ----------
@@ -68,12 +70,17 @@ class ExportMixin:
             tanks_init(&s);
             tanks_step(&s, &voltage, &level);
         """
-        from .deployment import c_filter, c_source
+        from .deployment import c_filter, c_mixture, c_source
         from .deployment.c_frame import write
 
-        equations = self._equations()
-        kind = c_filter if equations.filters else c_source
-        return write(kind.source, equations, path, name)
+        equations, ensemble = self._equations(), self._model.ensemble
+        if ensemble.is_mixed:
+            groups = [self._equations(group) for group in ensemble.alike()]
+            source = partial(c_mixture.source, equations, groups)
+        else:
+            kind = c_filter if equations.filters else c_source
+            source = partial(kind.source, equations)
+        return write(source, path, name)
 
     def to_onnx(self, path=None, *, dtype="float32", combine="median"):
         """Convert one step to ONNX: (state, u) -> (state_next, y).
@@ -119,14 +126,14 @@ class ExportMixin:
 
         return save(step_model(self._equations(), dtype, combine), path)
 
-    def _equations(self):
-        """All that the exports need of the model."""
+    def _equations(self, ensemble=None):
+        """All that the exports need of the model, or of some of its networks."""
         from .deployment.equations import Equations
         from .deployment.hidden_outputs import with_hidden_outputs
 
         check_is_fitted(self)
         model = self._model
-        ensemble = model.ensemble
+        ensemble = model.ensemble if ensemble is None else ensemble
         names = input_names(self), output_names(self, ensemble.n_outputs)
         filters = ensemble.filters
         if filters:

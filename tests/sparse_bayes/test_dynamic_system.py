@@ -197,14 +197,10 @@ def test_other_calls_of_a_mixture(mixed, data):
     space = mixed.to_state_space()
     simulated = space.simulate(u[8:], space.initial_state(u[:8], y[:8]))
     assert_allclose(simulated[:, 0], mixed.predict(u, y_init=y[:8])[8:])
-    assert not hasattr(mixed, "to_c")
-    with pytest.raises(AttributeError) as refused:
-        mixed.to_c("model.c")
-    assert "kinds=('linear', 'network')" in str(refused.value.__cause__)
 
 
 def test_networks_of_hidden_states_alone(data, monkeypatch):
-    """With two numbers of states, and with one, which can become C."""
+    """With two numbers of states."""
     u, y = data
     choose(monkeypatch, STATES, STATES._replace(n_states=3))
     model = quietly(estimator(n_states=(2, 3), n_estimators=2), u, y)
@@ -217,14 +213,9 @@ def test_networks_of_hidden_states_alone(data, monkeypatch):
     first, state = model.predict(u[:50], return_state=True, **start)
     assert_allclose([*first, *model.predict(u[50:], state=state)], whole)
     assert model.sample_y(u, n_samples=3, random_state=0, **start).shape == (150, 3)
-    assert not hasattr(model, "to_c")
     space = model.to_state_space()
     simulated = space.simulate(u[12:], space.initial_state(u[:12], y[:12]))
     assert_allclose(simulated[:, 0], whole[12:])
-
-    choose(monkeypatch, STATES)
-    model = quietly(estimator(n_estimators=2), u, y)
-    assert hasattr(model, "to_c")
 
 
 def test_models_of_lags_are_those_of_the_search_for_lags(data):
@@ -573,7 +564,6 @@ def test_divergence_is_told(mixed, data):
 
 def test_before_the_fit():
     model = estimator()
-    assert hasattr(model, "to_c")
     for call in ("predict", "forecast", "stream", "sample_y"):
         with pytest.raises(NotFittedError):
             getattr(model, call)(np.zeros((3, 1)))

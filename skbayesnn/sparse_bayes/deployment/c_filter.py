@@ -15,7 +15,6 @@ from ..scaling import DIVERGENCE_LIMIT
 from .c_frame import (
     DOUBLE,
     FLOAT,
-    LAYER,
     Precision,
     common_values,
     framed,
@@ -38,9 +37,7 @@ DEFINES = Template("""\
 #define ${macro}_N_STATES $n_hidden
 #define ${macro}_N_VALUES (${macro}_N_STATES + ${macro}_N_OUTPUTS)""")
 
-HELPERS = Template("")
-
-DECLARATIONS = Template("""\
+STATE = Template("""\
 typedef struct {
     $real mean[${macro}_N_NETWORKS][${macro}_N_STATES];
     $real covariance[${macro}_N_NETWORKS][${macro}_N_STATES][${macro}_N_STATES];
@@ -51,10 +48,6 @@ typedef struct {
     int begun;
     unsigned char lost[${macro}_N_NETWORKS];
 } ${name}_state$f;
-
-void ${name}_init$f(${name}_state$f *state);
-void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y);
-void ${name}_update$f(${name}_state$f *state, const $real *y);
 """)
 
 CONSTANTS = Template("""
@@ -67,6 +60,12 @@ static const $real ${name}_covariances$f[] = {$covariances};
 static const $real ${name}_process$f[] = {$process};
 static const $real ${name}_measurement$f[] = {$measurement};
 static const $real ${name}_nu$f[] = {$nu};
+""")
+
+STARTS = Template("""
+/* Where the first row begins, if not where the states begin. */
+static const $real ${name}_first_means$f[] = {$means};
+static const $real ${name}_first_covariances$f[] = {$covariances};
 """)
 
 NETWORK = Template("""
@@ -116,14 +115,15 @@ $cases
     }
 }
 
-static void ${name}_begin$f(${name}_state$f *state, int k)
+static void ${name}_begin$f(${name}_state$f *state, int k, const $real *means,
+    const $real *covariances)
 {
     const int n = ${macro}_N_STATES;
     int i, j;
     for (i = 0; i < n; i++) {
-        state->mean[k][i] = ${name}_means$f[k * n + i];
+        state->mean[k][i] = means[k * n + i];
         for (j = 0; j < n; j++)
-            state->covariance[k][i][j] = ${name}_covariances$f[(k * n + i) * n + j];
+            state->covariance[k][i][j] = covariances[(k * n + i) * n + j];
     }
     state->lost[k] = 0;
 }
@@ -193,15 +193,16 @@ static int ${name}_take$f(${name}_state$f *state, int k, const $real *y)
     return taken;
 }
 
-void ${name}_init$f(${name}_state$f *state)
+${static}void ${name}_init$f(${name}_state$f *state)
 {
     int k;
     memset(state, 0, sizeof *state);
     for (k = 0; k < ${macro}_N_NETWORKS; k++)
-        ${name}_begin$f(state, k);
+        ${name}_begin$f(state, k, ${name}_${first}means$f,
+                        ${name}_${first}covariances$f);
 }
 
-void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y)
+${static}void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y)
 {
     int k, i;
     (void)u;
@@ -216,14 +217,13 @@ void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y)
             state->lost[k] = 1;
         for (i = 0; i < ${macro}_N_OUTPUTS; i++)
             state->y[k][i] = state->lost[k] ? ($real)$nan
-                : ${macro}_FMA$F(state->values[k][${macro}_N_STATES + i],
-                                 ${name}_y_scale$f[i], ${name}_y_offset$f[i]);
+                : ${file_macro}_FMA$F(state->values[k][${macro}_N_STATES + i],
+                                      ${name}_y_scale$f[i], ${name}_y_offset$f[i]);
     }
-    for (i = 0; i < ${macro}_N_OUTPUTS; i++)
-        y[i] = $combined;
+$said
 }
 
-void ${name}_update$f(${name}_state$f *state, const $real *y)
+${static}void ${name}_update$f(${name}_state$f *state, const $real *y)
 {
     int complete = state->begun, k, i;
     for (i = 0; i < ${macro}_N_OUTPUTS; i++)
@@ -232,7 +232,7 @@ void ${name}_update$f(${name}_state$f *state, const $real *y)
         if (state->lost[k]) {
             if (!complete)
                 continue;
-            ${name}_begin$f(state, k);
+            ${name}_begin$f(state, k, ${name}_means$f, ${name}_covariances$f);
             if (!${name}_network$f(state, k)) {
                 state->lost[k] = 1;
                 continue;
@@ -249,25 +249,44 @@ SLOPES = {TANH: "$one - $a * $a", RELU: "$a > $zero ? $one : $zero"}
 LOGISTIC_SLOPE = "$a * ($one - $a)"
 
 
+def values_of(equations, name):
+    """What the templates know of the model."""
+    return common_values(equations, name) | {"n_hidden": equations.n_hidden}
+
+
 def source(equations, name):
     """The text of the file, from `Equations` with filters."""
-    common = common_values(equations, name) | {"n_hidden": equations.n_hidden}
-    precisions = [_OfStates(settings, common) for settings in (DOUBLE, FLOAT)]
-    kind = {"kind": "model with hidden states", "advice": ""}
-    texts = USAGE, DEFINES, HELPERS
-    return framed(precisions, equations, common | kind, DECLARATIONS, texts)
+    common = values_of(equations, name)
+    precisions = [OfStates(settings, common) for settings in (DOUBLE, FLOAT)]
+    return framed(
+        precisions,
+        equations,
+        common | {"kind": "model with hidden states", "advice": ""},
+        usage=USAGE.substitute(common),
+        defines=DEFINES.substitute(common),
+        helpers="",
+    )
 
 
-class _OfStates(Precision):
-    """Texts of networks with hidden states."""
+class OfStates(Precision):
+    """Texts of networks with hidden states.
+
+    ``beliefs`` are the mean and covariance of the states of each network in the first
+    row; None if they begin where they begin anew.
+    """
+
+    state = STATE
+
+    def __init__(self, settings, common, is_part=False, beliefs=None):
+        super().__init__(settings, common, is_part)
+        self.beliefs = beliefs
 
     def implementation(self, equations):
         """All functions."""
         filters, members = equations.filters, equations.ensemble.members
         scaling = filters[0].fitted.scaling
         nus = np.array([one.fitted.degrees_of_freedom for one in filters])
-        text = self.activations(members) + self.fill(LAYER)
-        text += self.fill(
+        text = self.fill(
             CONSTANTS,
             y_offset=self.numbers(scaling.y_offset),
             y_scale=self.numbers(scaling.y_scale),
@@ -279,16 +298,18 @@ class _OfStates(Precision):
         )
         for k, member in enumerate(members):
             text += self._network(k, member, equations.n_hidden)
-        combined = "state->y[0][i]"
-        if len(members) > 1:
-            text += self.median(equations, "state->y[{}][place]")
-            combined = f"{self.values['name']}_median{self.suffix}(state, i)"
+        functions, said = self.outputs(equations.weights, "state->y[{k}][{o}]")
         name, f = self.values["name"], self.suffix
         cases = [
             f"    case {k}:\n        return {name}_network_{k}{f}(state);"
             for k in range(len(members))
         ]
-        return text + self.fill(FILTER, cases="\n".join(cases), combined=combined)
+        values = {"cases": "\n".join(cases), "said": said, "first": ""}
+        if self.beliefs is not None:
+            means, covariances = map(self.numbers, zip(*self.beliefs, strict=True))
+            text += self.fill(STARTS, means=means, covariances=covariances)
+            values["first"] = "first_"
+        return text + functions + self.fill(FILTER, **values)
 
     def _network(self, k, member, n_hidden):
         network, scaling = member.fitted.network, member.fitted.scaling
@@ -317,7 +338,7 @@ class _OfStates(Precision):
     def _tangents(self, network, sizes):
         """Calls that carry the derivatives by one state through the layers."""
         slope = SLOPES.get(int(network.activation), LOGISTIC_SLOPE)
-        name, f = self.values["name"], self.suffix
+        file, f = self.values["file"], self.suffix
         lines, w, n_layers = [], 0, len(sizes) - 1
         for layer in range(n_layers):
             n_in, n_out = sizes[layer : layer + 2]
@@ -325,7 +346,7 @@ class _OfStates(Precision):
             lines.append(f"for (i = 0; i < {n_out}; i++)")
             lines.append(f"    {above}[i] = {self.values['zero']};")
             arguments = f"theta + {w}, {n_in}, {n_out}, t{layer}, {above}"
-            lines.append(f"{name}_add{f}({arguments});")
+            lines.append(f"{file}_add{f}({arguments});")
             if layer < n_layers - 1:
                 text = Template(slope).substitute(self.values, a=f"a{layer + 1}[i]")
                 lines.append(f"for (i = 0; i < {n_out}; i++)")
@@ -333,5 +354,5 @@ class _OfStates(Precision):
             w += (n_in + 1) * n_out
         if network.skip:
             arguments = f"theta + {w}, {sizes[0]}, {sizes[-1]}, t0, t{n_layers}"
-            lines.append(f"{name}_add{f}({arguments});")
+            lines.append(f"{file}_add{f}({arguments});")
         return "\n".join(f"        {line}" for line in lines)

@@ -33,6 +33,7 @@ $usage
 $defines
 
 $declarations
+$prototypes
 #endif
 
 #ifndef ${macro}_DECLARATIONS
@@ -58,9 +59,16 @@ $helpers$implementations
 #endif
 """)
 
+# The functions of every model.
+PROTOTYPES = Template("""\
+void ${name}_init$f(${name}_state$f *state);
+void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y);
+void ${name}_update$f(${name}_state$f *state, const $real *y);
+""")
+
 # expm1(2 h) = 2^k expm1(r) + 2^k - 1 and tanh = e / (e + 2): see kernels/activations.py
 ACTIVATE = Template("""
-static void ${name}_activate$f($real *h, int n)
+static void ${file}_activate$f($real *h, int n)
 {
     int s;
     for (s = 0; s < n; s++) {
@@ -68,17 +76,17 @@ static void ${name}_activate$f($real *h, int n)
         $integer bits;
         y = y > $clip ? $clip : y;
         y = y < -$clip ? -$clip : y;
-        power = ${macro}_FMA$F(y, $log2e, $round);
+        power = ${file_macro}_FMA$F(y, $log2e, $round);
         k = power - $round;
-        r = ${macro}_FMA$F(-k, $ln2_high, y);
-        r = ${macro}_FMA$F(-k, $ln2_low, r);
+        r = ${file_macro}_FMA$F(-k, $ln2_high, y);
+        r = ${file_macro}_FMA$F(-k, $ln2_low, r);
         p = $first;
 $polynomial
-        e = ${macro}_FMA$F(p * r, r, r);
+        e = ${file_macro}_FMA$F(p * r, r, r);
         memcpy(&bits, &power, sizeof bits);
         bits = (bits << $mantissa) + (($integer)$bias << $mantissa);
         memcpy(&power, &bits, sizeof bits);
-        e = ${macro}_FMA$F(power, e, power - $one);
+        e = ${file_macro}_FMA$F(power, e, power - $one);
         h[s] = e / (e + $two);
     }
 }
@@ -86,19 +94,19 @@ $polynomial
 
 LOGISTIC = Template("""
 /* The logistic function is a tanh of half the argument. */
-static void ${name}_logistic$f($real *h, int n)
+static void ${file}_logistic$f($real *h, int n)
 {
     int s;
     for (s = 0; s < n; s++)
         h[s] *= $half;
-    ${name}_activate$f(h, n);
+    ${file}_activate$f(h, n);
     for (s = 0; s < n; s++)
         h[s] = $half + $half * h[s];
 }
 """)
 
 RELU_TEXT = Template("""
-static void ${name}_relu$f($real *h, int n)
+static void ${file}_relu$f($real *h, int n)
 {
     int s;
     for (s = 0; s < n; s++)
@@ -108,12 +116,12 @@ static void ${name}_relu$f($real *h, int n)
 
 LAYER = Template("""
 /* h += W'x, where W holds the weights of each input side by side. */
-static void ${name}_add$f(const $real *w, int n_in, int n_out, const $real *x, $real *h)
+static void ${file}_add$f(const $real *w, int n_in, int n_out, const $real *x, $real *h)
 {
     int i, j;
     for (i = 0; i < n_in; i++)
         for (j = 0; j < n_out; j++)
-            h[j] = ${macro}_FMA$F(x[i], w[i * n_out + j], h[j]);
+            h[j] = ${file_macro}_FMA$F(x[i], w[i * n_out + j], h[j]);
 }
 """)
 
@@ -150,6 +158,20 @@ static $real ${name}_median$f(const ${name}_state$f *state, int place)
 }
 """)
 
+# What a step says: the outputs of its network, their median, or those of all networks.
+ONE = Template("""\
+    for (i = 0; i < ${macro}_N_OUTPUTS; i++)
+        y[i] = $value;""")
+
+COMBINED = Template("""\
+    for (i = 0; i < ${macro}_N_OUTPUTS; i++)
+        y[i] = ${name}_median$f(state, i);""")
+
+EVERY = Template("""\
+    for (k = 0; k < ${macro}_N_NETWORKS; k++)
+        for (i = 0; i < ${macro}_N_OUTPUTS; i++)
+            y[k * ${macro}_N_OUTPUTS + i] = $value;""")
+
 # what differs between the precisions, the polynomial of expm1 from the highest power
 DOUBLE = {
     "real": "double",
@@ -182,17 +204,19 @@ FLOAT = {
 WIDTH = 76
 
 
-def write(text, equations, path, name):
-    """Write the C that a function ``text`` makes of `Equations`; returns the path."""
+def write(source, path, name):
+    """Write the text that ``source`` gives for a name; returns the path."""
     path = Path(path)
     name = _identifier(path.stem if name is None else name)
-    path.write_text(text(equations, name), encoding="utf-8", newline="\n")
+    path.write_text(source(name), encoding="utf-8", newline="\n")
     return path
 
 
 def common_values(equations, name):
     """What all templates know."""
     return {
+        "file": name,
+        "file_macro": name.upper(),
         "name": name,
         "macro": name.upper(),
         "inputs": _comment(equations.input_names),
@@ -203,16 +227,17 @@ def common_values(equations, name):
     }
 
 
-def framed(precisions, equations, common, declarations, texts):
-    """The file; ``texts`` are the templates of usage, defines and helpers."""
-    usage, defines, helpers = (text.substitute(common) for text in texts)
+def framed(precisions, equations, common, **texts):
+    """The file of a model, with the texts of its usage, defines and helpers."""
+    members = equations.ensemble.members
     return FRAME.substitute(
         common,
-        usage=usage,
-        defines=defines,
-        helpers=helpers,
-        declarations="\n".join(p.fill(declarations) for p in precisions),
-        implementations="".join(p.implementation(equations) for p in precisions),
+        **texts,
+        declarations="\n".join(p.declarations() for p in precisions),
+        prototypes="\n".join(p.fill(PROTOTYPES) for p in precisions),
+        implementations="".join(
+            p.layer_functions(members) + p.implementation(equations) for p in precisions
+        ),
     )
 
 
@@ -232,9 +257,17 @@ def _comment(names):
 
 
 class Precision:
-    """Texts in one precision."""
+    """Texts in one precision.
 
-    def __init__(self, settings, common):
+    With ``is_part``, the model is a part of the file: its functions are static, and its
+    step gives the outputs of all its networks, one after the other.
+    """
+
+    # template of the state of a model
+    state = None
+
+    def __init__(self, settings, common, is_part=False):
+        self.is_part = is_part
         self.suffix = settings["f"]
         self.type = np.float32 if self.suffix else np.float64
         real = {k: self.number(v) for k, v in settings.items() if type(v) is float}
@@ -248,6 +281,7 @@ class Precision:
             # nearer to one half than single precision can tell
             real |= {"less": self.number(0.499999), "more": self.number(0.500001)}
         self.values = common | settings | real
+        self.values["static"] = "static " if is_part else ""
         self.values["nan"] = f"({real['zero']} / {real['zero']})"
 
     def number(self, value):
@@ -263,18 +297,25 @@ class Precision:
         literals = [self.number(value) for value in values] or [self.number(0.0)]
         return _wrapped(literals)
 
+    def declarations(self):
+        """The type of the state of a model."""
+        return self.fill(self.state)
+
     def fill(self, template, **values):
         return template.substitute(self.values, **values)
 
-    def activations(self, members):
-        """The functions that some network needs."""
+    def layer_functions(self, members):
+        """What the networks of a file share: activations, and sums over a layer."""
+        return self._activations(members) + self.fill(LAYER)
+
+    def _activations(self, members):
         hidden = [m.fitted.network for m in members if not m.fitted.network.linear]
         codes = {int(network.activation) for network in hidden}
         text = self.fill(RELU_TEXT) if RELU in codes else ""
         if codes - {RELU}:
             factorials = np.cumprod(np.arange(1.0, self.values["highest"] + 1.0))
             powers = 1.0 / factorials[::-1]
-            macro, F = self.values["macro"], self.values["F"]
+            macro, F = self.values["file_macro"], self.values["F"]
             rows = [
                 f"        p = {macro}_FMA{F}(p, r, {self.number(c)});"
                 for c in powers[1:-1]
@@ -283,18 +324,29 @@ class Precision:
             text += self.fill(ACTIVATE, first=first, polynomial="\n".join(rows))
         return text + (self.fill(LOGISTIC) if codes - {RELU, TANH} else "")
 
-    def median(self, equations, value):
-        """The function; ``value`` is the C of that of a network in a place."""
+    def outputs(self, weights, value):
+        """The functions behind the outputs, and the lines of a step that give them.
+
+        ``value`` is the C of an output of a network, with the places {k} and {o}.
+        """
+        if self.is_part:
+            return "", self.fill(EVERY, value=value.format(k="k", o="i"))
+        if len(weights) == 1:
+            return "", self.fill(ONE, value=value.format(k="0", o="i"))
+        return self.median(weights, value), self.fill(COMBINED)
+
+    def median(self, weights, value):
+        """The function; ``value`` as in `outputs`."""
         return self.fill(
             MEDIAN,
-            weights=self.numbers(equations.weights),
-            value_k=value.format("k"),
-            value_j=value.format("j"),
+            weights=self.numbers(weights),
+            value_k=value.format(k="k", o="place"),
+            value_j=value.format(k="j", o="place"),
         )
 
     def layers(self, network, sizes):
         """Calls that run through the layers."""
-        name, f = self.values["name"], self.suffix
+        file, f = self.values["file"], self.suffix
         kinds = {TANH: "activate", RELU: "relu"}
         activate = kinds.get(int(network.activation), "logistic")
         lines, w, n_layers = [], 0, len(sizes) - 1
@@ -304,13 +356,13 @@ class Precision:
             lines.append(f"for (i = 0; i < {n_out}; i++)")
             lines.append(f"    {above}[i] = theta[{bias} + i];")
             arguments = f"theta + {w}, {n_in}, {n_out}, a{layer}, {above}"
-            lines.append(f"{name}_add{f}({arguments});")
+            lines.append(f"{file}_add{f}({arguments});")
             if layer < n_layers - 1:
-                lines.append(f"{name}_{activate}{f}({above}, {n_out});")
+                lines.append(f"{file}_{activate}{f}({above}, {n_out});")
             w = bias + n_out
         if network.skip:
             arguments = f"theta + {w}, {sizes[0]}, {sizes[-1]}, a0, a{n_layers}"
-            lines.append(f"{name}_add{f}({arguments});")
+            lines.append(f"{file}_add{f}({arguments});")
         return "\n".join(f"    {line}" for line in lines)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from .c_frame import (
     DOUBLE,
     FLOAT,
-    LAYER,
     Precision,
     common_values,
     framed,
@@ -47,16 +46,12 @@ static int ${name}_row(int now, int lag)
 }
 """)
 
-DECLARATIONS = Template("""\
+STATE = Template("""\
 typedef struct {
     $real history[${macro}_N_NETWORKS][${macro}_N_ROWS][${macro}_WIDTH];
     int now;
     unsigned char diverged[${macro}_N_NETWORKS];
 } ${name}_state$f;
-
-void ${name}_init$f(${name}_state$f *state);
-void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y);
-void ${name}_update$f(${name}_state$f *state, const $real *y);
 """)
 
 NETWORK = Template("""
@@ -93,7 +88,7 @@ $layers
             return 0;
         }
     for (i = 0; i < ${macro}_N_OUTPUTS; i++) {
-        $real value = ${macro}_FMA$F($last[i], y_scale[i], y_offset[i]);
+        $real value = ${file_macro}_FMA$F($last[i], y_scale[i], y_offset[i]);
 $added        row[${macro}_N_INPUTS + i] = value;
     }
     return 1;
@@ -101,7 +96,7 @@ $added        row[${macro}_N_INPUTS + i] = value;
 """)
 
 STEP = Template("""
-void ${name}_init$f(${name}_state$f *state)
+${static}void ${name}_init$f(${name}_state$f *state)
 {
     static const $real mean[] = {$means};
     int k, t, i;
@@ -114,7 +109,7 @@ void ${name}_init$f(${name}_state$f *state)
     state->now = ${macro}_N_ROWS - 1;
 }
 
-void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y)
+${static}void ${name}_step$f(${name}_state$f *state, const $real *u, $real *y)
 {
     int known[${macro}_N_NETWORKS], k, i;
     (void)u;
@@ -126,11 +121,10 @@ $calls
     for (k = 0; k < ${macro}_N_NETWORKS; k++)
         for (i = 0; !known[k] && i < ${macro}_N_OUTPUTS; i++)
             state->history[k][state->now][${macro}_N_INPUTS + i] = ($real)$nan;
-    for (i = 0; i < ${macro}_N_OUTPUTS; i++)
-        y[i] = $combined;
+$said
 }
 
-void ${name}_update$f(${name}_state$f *state, const $real *y)
+${static}void ${name}_update$f(${name}_state$f *state, const $real *y)
 {
     int k, i;
     for (k = 0; k < ${macro}_N_NETWORKS; k++) {
@@ -148,46 +142,52 @@ void ${name}_update$f(${name}_state$f *state, const $real *y)
 """)
 
 
+def values_of(equations, name):
+    """What the templates know of the model."""
+    max_lag = equations.ensemble.max_lag
+    rows = {"n_rows": max_lag + 1, "max_lag": max_lag}
+    return common_values(equations, name) | rows
+
+
 def source(equations, name):
     """The text of the file."""
-    ensemble = equations.ensemble
-    common = common_values(equations, name) | {
-        "n_rows": ensemble.max_lag + 1,
-        "max_lag": ensemble.max_lag,
-    }
-    precisions = [_OnLags(settings, common) for settings in (DOUBLE, FLOAT)]
-    kind = {"kind": "lagged model", "advice": ADVICE}
-    texts = USAGE, DEFINES, HELPERS
-    return framed(precisions, equations, common | kind, DECLARATIONS, texts)
+    common = values_of(equations, name)
+    precisions = [OnLags(settings, common) for settings in (DOUBLE, FLOAT)]
+    return framed(
+        precisions,
+        equations,
+        common | {"kind": "lagged model", "advice": ADVICE},
+        usage=USAGE.substitute(common),
+        defines=DEFINES.substitute(common),
+        helpers=HELPERS.substitute(common),
+    )
 
 
-class _OnLags(Precision):
+class OnLags(Precision):
     """Those of networks on lags."""
+
+    state = STATE
 
     def implementation(self, equations):
         """All functions."""
-        members, n_networks = (
-            equations.ensemble.members,
-            len(equations.ensemble.members),
-        )
-        text = self.activations(members) + self.fill(LAYER)
+        members = equations.ensemble.members
+        text = ""
         for k, member in enumerate(members):
             text += self._network(k, member)
-        combined = "state->history[0][state->now][{} + i]"
-        if n_networks > 1:
-            text += self.median(equations, "state->history[{}][state->now][place]")
-            combined = f"{{name}}_median{self.suffix}(state, {{}} + i)"
-        name, macro = self.values["name"], self.values["macro"]
+        value = "state->history[{{k}}][state->now][{macro}_N_INPUTS + {{o}}]"
+        functions, said = self.outputs(equations.weights, value.format(**self.values))
+        name, f = self.values["name"], self.suffix
         calls = [
-            f"    known[{k}] = {name}_network_{k}{self.suffix}(state);"
-            for k in range(n_networks)
+            f"    known[{k}] = {name}_network_{k}{f}(state);"
+            for k in range(len(members))
         ]
-        return text + self.fill(
+        text += functions + self.fill(
             STEP,
             means=self.numbers(np.concatenate(equations.means)),
             calls="\n".join(calls),
-            combined=combined.format(f"{macro}_N_INPUTS", name=name),
+            said=said,
         )
+        return text
 
     def _network(self, k, member):
         fitted, lags = member

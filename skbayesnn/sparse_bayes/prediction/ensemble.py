@@ -97,6 +97,15 @@ class Ensemble(NamedTuple):
         """Each member as an ensemble of one."""
         return [Ensemble((member,), np.ones(1)) for member in self.members]
 
+    def alike(self):
+        """Members with each number of hidden states, with their weights in this one."""
+        numbers = np.array([getattr(one, "n_states", 0) for one in self.members])
+        groups = [np.flatnonzero(numbers == n) for n in np.unique(numbers)]
+        return [
+            Ensemble(tuple(self.members[k] for k in group), self.weights[group])
+            for group in groups
+        ]
+
     @property
     def max_lag(self):
         """Rows needed before the first prediction."""
