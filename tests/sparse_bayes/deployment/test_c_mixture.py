@@ -10,9 +10,14 @@ from skbayesnn.datasets import make_coupled_drives
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="needs a compiler of C")
 KINDS = MIXTURES | {"differences": DIFFERENCES}
+QUICK = ("lags and states", "numbers of states")
+KINDS_TO_WRITE = [
+    pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.slow)
+    for kind in KINDS
+]
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=KINDS_TO_WRITE)
 def written(request, tmp_path_factory):
     u, y = make_coupled_drives(120, return_X_y=True, random_state=0)
     if request.param == "numbers of states":
