@@ -183,7 +183,7 @@ def test_a_short_start_of_a_mixture(mixed, data, n_known):
     assert_allclose(path[60:], late[60:], atol=0.1 * y.std())
 
 
-def test_other_calls_of_a_mixture(mixed, data):
+def test_other_calls_of_a_mixture(mixed, data, tmp_path):
     u, y = data
     drawn = mixed.sample_y(u, y_init=y[:8], n_samples=6, random_state=1)
     assert drawn.shape == (150, 6) and np.isfinite(drawn).all()
@@ -197,10 +197,11 @@ def test_other_calls_of_a_mixture(mixed, data):
     space = mixed.to_state_space()
     simulated = space.simulate(u[8:], space.initial_state(u[:8], y[:8]))
     assert_allclose(simulated[:, 0], mixed.predict(u, y_init=y[:8])[8:])
+    assert mixed.to_c(tmp_path / "model.c").exists()
 
 
-def test_networks_of_hidden_states_alone(data, monkeypatch):
-    """With two numbers of states."""
+def test_networks_of_hidden_states_alone(data, monkeypatch, tmp_path):
+    """With two numbers of states, and with one."""
     u, y = data
     choose(monkeypatch, STATES, STATES._replace(n_states=3))
     model = quietly(estimator(n_states=(2, 3), n_estimators=2), u, y)
@@ -216,6 +217,11 @@ def test_networks_of_hidden_states_alone(data, monkeypatch):
     space = model.to_state_space()
     simulated = space.simulate(u[12:], space.initial_state(u[:12], y[:12]))
     assert_allclose(simulated[:, 0], whole[12:])
+    assert model.to_c(tmp_path / "two.c").exists()
+
+    choose(monkeypatch, STATES)
+    model = quietly(estimator(n_estimators=2), u, y)
+    assert model.to_c(tmp_path / "one.c").exists()
 
 
 def test_models_of_lags_are_those_of_the_search_for_lags(data):
@@ -564,6 +570,7 @@ def test_divergence_is_told(mixed, data):
 
 def test_before_the_fit():
     model = estimator()
+    assert hasattr(model, "to_c")
     for call in ("predict", "forecast", "stream", "sample_y"):
         with pytest.raises(NotFittedError):
             getattr(model, call)(np.zeros((3, 1)))

@@ -5,6 +5,7 @@ through the layers, one state after the other, where the kernel goes backward, s
 outputs are those of a stream but for rounding.
 """
 
+from functools import partial
 from string import Template
 
 import numpy as np
@@ -12,14 +13,7 @@ import numpy as np
 from ..kernels.activations import RELU, TANH
 from ..records.state_runs import STATE_LIMIT
 from ..scaling import DIVERGENCE_LIMIT
-from .c_frame import (
-    DOUBLE,
-    FLOAT,
-    Precision,
-    common_values,
-    framed,
-    integers,
-)
+from .c_frame import Precision, Templates, common_values, framed, integers
 
 USAGE = Template("""\
    ${name}_state s;            ${name}_statef is the same in single precision
@@ -256,16 +250,7 @@ def values_of(equations, name):
 
 def source(equations, name):
     """The text of the file, from `Equations` with filters."""
-    common = values_of(equations, name)
-    precisions = [OfStates(settings, common) for settings in (DOUBLE, FLOAT)]
-    return framed(
-        precisions,
-        equations,
-        common | {"kind": "model with hidden states", "advice": ""},
-        usage=USAGE.substitute(common),
-        defines=DEFINES.substitute(common),
-        helpers="",
-    )
+    return framed(partial(OfStates, common=values_of(equations, name)), equations)
 
 
 class OfStates(Precision):
@@ -275,7 +260,7 @@ class OfStates(Precision):
     row; None if they begin where they begin anew.
     """
 
-    state = STATE
+    kind, templates = "model with hidden states", Templates(USAGE, STATE, DEFINES)
 
     def __init__(self, settings, common, is_part=False, beliefs=None):
         super().__init__(settings, common, is_part)

@@ -6,6 +6,7 @@ The tanh is that of `kernels.activations`, operation by operation.
 import re
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 import numpy as np
 
@@ -227,12 +228,17 @@ def common_values(equations, name):
     }
 
 
-def framed(precisions, equations, common, **texts):
-    """The file of a model, with the texts of its usage, defines and helpers."""
-    members = equations.ensemble.members
+def framed(make, equations):
+    """The file of a model; ``make`` takes settings, and returns its `Precision`."""
+    precisions = [make(settings) for settings in (DOUBLE, FLOAT)]
+    first, members = precisions[0], equations.ensemble.members
     return FRAME.substitute(
-        common,
-        **texts,
+        first.values,
+        kind=first.kind,
+        advice=first.advice,
+        usage=first.fill(first.templates.usage),
+        defines=first.defines(),
+        helpers=first.helpers(),
         declarations="\n".join(p.declarations() for p in precisions),
         prototypes="\n".join(p.fill(PROTOTYPES) for p in precisions),
         implementations="".join(
@@ -256,15 +262,25 @@ def _comment(names):
     return ", ".join(map(str, names)).replace("*/", "* /") or "none"
 
 
+class Templates(NamedTuple):
+    """What models of a kind have besides their functions."""
+
+    usage: Template
+    state: Template
+    defines: Template = Template("")
+    helpers: Template = Template("")
+
+
 class Precision:
     """Texts in one precision.
+
+    ``kind`` is what models are called, ``advice`` on how they are compiled.
 
     With ``is_part``, the model is a part of the file: its functions are static, and its
     step gives the outputs of all its networks, one after the other.
     """
 
-    # template of the state of a model
-    state = None
+    kind, advice, templates = "", "", None
 
     def __init__(self, settings, common, is_part=False):
         self.is_part = is_part
@@ -297,9 +313,17 @@ class Precision:
         literals = [self.number(value) for value in values] or [self.number(0.0)]
         return _wrapped(literals)
 
+    def defines(self):
+        """Macros of a model."""
+        return self.fill(self.templates.defines)
+
+    def helpers(self):
+        """Functions of both precisions."""
+        return self.fill(self.templates.helpers)
+
     def declarations(self):
         """The type of the state of a model."""
-        return self.fill(self.state)
+        return self.fill(self.templates.state)
 
     def fill(self, template, **values):
         return template.substitute(self.values, **values)

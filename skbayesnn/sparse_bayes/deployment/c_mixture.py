@@ -5,6 +5,8 @@ another: the texts of `c_source` and `c_filter`, in functions of their own. A st
 the model is one of each part, and the weighted median of the outputs of all networks.
 """
 
+from collections.abc import Callable
+from functools import partial
 from string import Template
 from typing import NamedTuple
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from ..prediction.state_forecast import belief_after
 from . import c_filter, c_source
-from .c_frame import DOUBLE, FLOAT, Precision, common_values, framed
+from .c_frame import Precision, Templates, common_values, framed
 from .equations import Equations
 
 USAGE = Template("""\
@@ -66,27 +68,13 @@ class Part(NamedTuple):
     field : name of its state in that of the model
     first : number of its first network
     equations : Equations
-    kind : module of the templates, `c_source` or `c_filter`
-    common : dict of what these know
-    beliefs : mean and covariance of each network in the first row; None for lags
+    make : takes settings, and returns its `Precision`
     """
 
     field: str
     first: int
     equations: Equations
-    kind: object
-    common: dict
-    beliefs: list | None
-
-    def precision(self, settings):
-        if self.beliefs is None:
-            return c_source.OnLags(settings, self.common, is_part=True)
-        return c_filter.OfStates(settings, self.common, True, self.beliefs)
-
-    def text(self, name):
-        """One of the templates of its kind, filled; empty where it has none."""
-        template = getattr(self.kind, name, None)
-        return template.substitute(self.common) if template else ""
+    make: Callable
 
 
 def source(equations, groups, name):
@@ -105,61 +93,64 @@ def source(equations, groups, name):
         parts.append(_part(group, name, first, equations.n_rows_read))
         first += len(group.weights)
     common = common_values(equations, name)
-    precisions = [_OfParts(settings, common, parts) for settings in (DOUBLE, FLOAT)]
-    defines = [PART_DEFINES.substitute(p.common) + p.text("DEFINES") for p in parts]
-    return framed(
-        precisions,
-        equations,
-        common | {"kind": "ensemble of lags and hidden states", "advice": ""},
-        usage=USAGE.substitute(common),
-        defines="\n".join(defines),
-        helpers="".join(part.text("HELPERS") for part in parts),
-    )
+    return framed(partial(_OfParts, common=common, parts=parts), equations)
 
 
 def _part(equations, name, first, n_rows):
     """``n_rows`` at the training means tell hidden states what they are."""
-    kind, field, beliefs = c_source, "lags", None
+    kind, make, field = c_source, c_source.OnLags, "lags"
     if equations.filters:
         kind, field = c_filter, f"states{equations.n_hidden}"
         rows = [np.tile(mean, (n_rows, 1)) for mean in equations.means]
         beliefs = [belief_after(one, *rows) for one in equations.filters]
+        make = partial(c_filter.OfStates, beliefs=beliefs)
     part = f"{name}_{field}"
     common = kind.values_of(equations, name) | {"name": part, "macro": part.upper()}
-    return Part(field, first, equations, kind, common, beliefs)
+    make = partial(make, common=common, is_part=True)
+    return Part(field, first, equations, make)
 
 
 class _OfParts(Precision):
     """Those of the whole model."""
 
+    kind, templates = "ensemble of lags and hidden states", Templates(USAGE, STATE)
+
     def __init__(self, settings, common, parts):
         super().__init__(settings, common)
-        self.parts = [(part, part.precision(settings)) for part in parts]
+        self.parts = [(part, part.make(settings)) for part in parts]
+
+    def defines(self):
+        """Macros of the parts."""
+        return "\n".join(
+            one.fill(PART_DEFINES) + one.defines() for _, one in self.parts
+        )
+
+    def helpers(self):
+        """Those of the parts."""
+        return "".join(one.helpers() for _, one in self.parts)
 
     def declarations(self):
         """The types of the states of the parts, and of the model."""
         fields = self._lines("    {type} {field};")
-        states = [precision.declarations() for _, precision in self.parts]
+        states = [one.declarations() for _, one in self.parts]
         return "\n".join(states) + self.fill(STATE, fields=fields)
 
     def implementation(self, equations):
         """All functions; those of the parts are static."""
         text = "".join(one.implementation(part.equations) for part, one in self.parts)
         weights = np.concatenate([part.equations.weights for part, _ in self.parts])
-        value = f"state->y[{{k}} * {self.values['macro']}_N_OUTPUTS + {{o}}]"
+        n_outputs = f"{self.values['macro']}_N_OUTPUTS"
+        value = f"state->y[{{k}} * {n_outputs} + {{o}}]"
         functions, said = self.outputs(weights, value)
-        outputs = f"state->y + {{first}} * {self.values['macro']}_N_OUTPUTS"
-        return (
-            text
-            + functions
-            + self.fill(
-                FUNCTIONS,
-                inits=self._calls("init", "&state->{field}"),
-                steps=self._calls("step", f"&state->{{field}}, u, {outputs}"),
-                updates=self._calls("update", "&state->{field}, y"),
-                said=said,
-            )
+        outputs = f"state->y + {{first}} * {n_outputs}"
+        text += functions + self.fill(
+            FUNCTIONS,
+            inits=self._calls("init", "&state->{field}"),
+            steps=self._calls("step", f"&state->{{field}}, u, {outputs}"),
+            updates=self._calls("update", "&state->{field}, y"),
+            said=said,
         )
+        return text
 
     def _calls(self, function, arguments):
         return self._lines(f"    {{name}}_{function}{self.suffix}({arguments});")
@@ -168,10 +159,10 @@ class _OfParts(Precision):
         """A line for each part."""
         return "\n".join(
             line.format(
-                name=part.common["name"],
-                type=f"{part.common['name']}_state{self.suffix}",
+                name=one.values["name"],
+                type=f"{one.values['name']}_state{self.suffix}",
                 field=part.field,
                 first=part.first,
             )
-            for part, _ in self.parts
+            for part, one in self.parts
         )

@@ -6,18 +6,12 @@ multiplications and additions, or none does. A network is a function over its ow
 constant tables; the rest is the same text for every model.
 """
 
+from functools import partial
 from string import Template
 
 import numpy as np
 
-from .c_frame import (
-    DOUBLE,
-    FLOAT,
-    Precision,
-    common_values,
-    framed,
-    integers,
-)
+from .c_frame import Precision, Templates, common_values, framed, integers
 
 ADVICE = """\
 For the same bits as StreamingPredictor, compile with -std=c99 and, on x86
@@ -151,22 +145,14 @@ def values_of(equations, name):
 
 def source(equations, name):
     """The text of the file."""
-    common = values_of(equations, name)
-    precisions = [OnLags(settings, common) for settings in (DOUBLE, FLOAT)]
-    return framed(
-        precisions,
-        equations,
-        common | {"kind": "lagged model", "advice": ADVICE},
-        usage=USAGE.substitute(common),
-        defines=DEFINES.substitute(common),
-        helpers=HELPERS.substitute(common),
-    )
+    return framed(partial(OnLags, common=values_of(equations, name)), equations)
 
 
 class OnLags(Precision):
     """Those of networks on lags."""
 
-    state = STATE
+    kind, advice = "lagged model", ADVICE
+    templates = Templates(USAGE, STATE, DEFINES, HELPERS)
 
     def implementation(self, equations):
         """All functions."""

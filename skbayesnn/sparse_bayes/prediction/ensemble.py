@@ -88,10 +88,14 @@ class Ensemble(NamedTuple):
         return filters if any(filters) else ()
 
     @property
+    def numbers_of_states(self):
+        """Hidden states of each member (n_members,), of which lags have none."""
+        return np.array([getattr(member, "n_states", 0) for member in self.members])
+
+    @property
     def is_mixed(self):
-        """Whether the numbers of hidden states differ, of which lags have none."""
-        numbers = {getattr(member, "n_states", 0) for member in self.members}
-        return len(numbers) > 1
+        """Whether the numbers of hidden states differ."""
+        return len(set(self.numbers_of_states)) > 1
 
     def singles(self):
         """Each member as an ensemble of one."""
@@ -99,7 +103,7 @@ class Ensemble(NamedTuple):
 
     def alike(self):
         """Members with each number of hidden states, with their weights in this one."""
-        numbers = np.array([getattr(one, "n_states", 0) for one in self.members])
+        numbers = self.numbers_of_states
         groups = [np.flatnonzero(numbers == n) for n in np.unique(numbers)]
         return [
             Ensemble(tuple(self.members[k] for k in group), self.weights[group])
