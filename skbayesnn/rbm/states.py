@@ -13,9 +13,11 @@ from .._saved_state import saved_as
 from .kernels import units as kernels
 from .kernels.products import (
     PANEL,
+    SMALL,
     Multiplier,
     TransposedMultiplier,
     count_on,
+    multiply_small,
     weigh_columns,
     weigh_rows,
 )
@@ -73,15 +75,25 @@ def product(states, values, out=None, then=None):
         panels, n_columns, grain = values[None], values.shape[1], 1
     if out is None:
         out = np.empty((len(states), n_columns), dtype=np.float32)
-    if states.dtype != np.uint8:
+    is_binary = states.dtype == np.uint8
+    if is_binary and states.size * n_columns > SMALL:
+        _add(states, panels, out, grain, then)
+        return out
+    if is_binary:
+        multiply_small(states, panels, out)
+    else:
         width = panels.shape[2]
         for k, panel in enumerate(panels):
             part = out[:, k * width : (k + 1) * width]
             part[:] = states @ panel[:, : part.shape[1]]
-        if then is not None:
-            then(0, n_columns)
-        return out
-    multiplier = Multiplier(states)
+    if then is not None:
+        then(0, n_columns)
+    return out
+
+
+def _add(states, panels, out, grain, then):
+    """The same by additions, in several threads where that is worth it."""
+    n_columns, multiplier = out.shape[1], Multiplier(states)
 
     def call(first, last):
         multiplier.add(panels, out, first, last, 0)
@@ -89,7 +101,6 @@ def product(states, values, out=None, then=None):
             then(first, last)
 
     share_out(call, n_columns, multiplier.n_additions * n_columns, grain)
-    return out
 
 
 def transposed_product(states, values):

@@ -9,8 +9,17 @@ from skbayesnn.rbm import states as products
 from skbayesnn.rbm import threads
 
 
+@pytest.fixture
+def eager(monkeypatch):
+    """Threads for the smallest products, too."""
+    monkeypatch.setattr(threads, "_MIN_WORK", 1)
+    monkeypatch.setattr(products, "SMALL", 0)
+
+
+@pytest.mark.parametrize("small", [0, products.SMALL])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_products_of_states_and_of_probabilities(dtype):
+def test_products_of_states_and_of_probabilities(dtype, small, monkeypatch):
+    monkeypatch.setattr(products, "SMALL", small)
     V = random_states(30, 9, dtype=dtype)
     if dtype == np.float32:
         V = 0.1 + np.float32(0.7) * V
@@ -40,9 +49,10 @@ def test_products_of_states_and_of_probabilities(dtype):
     assert_allclose(result, V.T.astype(float) @ others[:, 0], atol=1e-5)
 
 
+@pytest.mark.parametrize("small", [0, products.SMALL])
 @pytest.mark.parametrize("n_units", [0, 1, 63, 64, 65, 200])
-def test_weights_by_feature(n_units, monkeypatch):
-    monkeypatch.setattr(threads, "_MIN_WORK", 1)
+def test_weights_by_feature(n_units, small, eager, monkeypatch):
+    monkeypatch.setattr(products, "SMALL", small)
     V = random_states(30, 9, dtype=np.uint8)
     weights = np.random.default_rng(0).normal(size=(n_units, 9)).astype(np.float32)
     transposed = products.by_feature(weights)
@@ -60,9 +70,10 @@ def test_weights_by_feature(n_units, monkeypatch):
             assert_array_equal(products.product(V, transposed), plain)
 
 
+@pytest.mark.parametrize("small", [0, products.SMALL])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_what_comes_after_a_product_sees_its_columns(dtype, monkeypatch):
-    monkeypatch.setattr(threads, "_MIN_WORK", 1)
+def test_what_comes_after_a_product_sees_its_columns(dtype, small, eager, monkeypatch):
+    monkeypatch.setattr(products, "SMALL", small)
     V = random_states(30, 9, dtype=dtype)
     values = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
     x, seen = np.zeros((30, 5), dtype=np.float32), np.zeros((30, 5), dtype=np.float32)
@@ -79,9 +90,8 @@ def test_what_comes_after_a_product_sees_its_columns(dtype, monkeypatch):
 @pytest.mark.parametrize("n_columns", [1, 63, 64, 200])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_each_column_of_a_transposed_product_is_given_once(
-    dtype, n_columns, n_threads, monkeypatch
+    dtype, n_columns, n_threads, eager
 ):
-    monkeypatch.setattr(threads, "_MIN_WORK", 1)
     V = random_states(9, 30, dtype=dtype)
     values = np.random.default_rng(0).normal(size=(9, n_columns)).astype(np.float32)
     seen = np.zeros((30, n_columns))
@@ -100,6 +110,23 @@ def test_each_column_of_a_transposed_product_is_given_once(
         seen[:] = 0.0
         products.give_transposed_product(V, values, take)
         assert_array_equal(products.transposed_product(V, values), seen)
+
+
+def test_the_size_up_to_which_products_are_plain(monkeypatch):
+    taken = []
+    for name in ("multiply_small", "_add"):
+        way = getattr(products, name)
+
+        def record(*arguments, name=name, way=way):
+            taken.append(name)
+            return way(*arguments)
+
+        monkeypatch.setattr(products, name, record)
+    V = random_states(30, 9, dtype=np.uint8)
+    values = np.zeros((9, products.SMALL // V.size), dtype=np.float32)
+    products.product(V, values)
+    products.product(V, np.hstack([values, values[:, :1]]))
+    assert taken == ["multiply_small", "_add"]
 
 
 def test_draws_do_not_depend_on_whether_inputs_are_given():

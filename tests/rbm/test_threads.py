@@ -19,6 +19,7 @@ from skbayesnn.rbm import threads
 def eager(monkeypatch):
     """Threads for the smallest products, too."""
     monkeypatch.setattr(threads, "_MIN_WORK", 1)
+    monkeypatch.setattr(products, "SMALL", 0)
 
 
 def parts_of(n_threads, n, work):
@@ -147,7 +148,7 @@ def test_an_interrupt_waits_for_the_other_threads(eager, monkeypatch):
 
 
 def _product_in_a_child(queue):
-    threads._MIN_WORK = 1
+    threads._MIN_WORK, products.SMALL = 1, 0
     states, values = np.eye(8, dtype=np.uint8), np.ones((8, 9), dtype=np.float32)
     with threads.using(2):
         queue.put(float(products.product(states, values).sum()))

@@ -10,6 +10,9 @@ Each product uses the cheaper of two ways:
 The way follows from the shape and from the fraction of units that are on. Columns are
 processed in blocks, so that the tables stay in the caches. No sum depends on the number
 of threads. States are uint8, 0 or 1; all arrays are C-contiguous.
+
+Small products are plain ones, by `multiply_small`: to make states ready for additions
+would take longer than to multiply by them.
 """
 
 import threading
@@ -31,6 +34,8 @@ _ZERO = np.float32(0.0)
 _DENSE_FRACTION = 0.08
 _ROW_UNITS = 40
 _UNIT_ROWS = 3
+# Multiplications up to which a plain product is faster (measured).
+SMALL = 150_000
 
 _of_thread = threading.local()
 
@@ -207,6 +212,35 @@ def _index_columns(states, index, start, place, on):
             j = np.intp(on[k])
             index[place[j]] = i
             place[j] += 1
+
+
+# strict: else sums may depend on where in its panel a column stands
+@kernel(fastmath=STRICT)
+def multiply_small(states, values, out):
+    """``out`` becomes ``states @ values``, of panels as for a `Multiplier`.
+
+    Units that are off are multiplied by 0: a value that is not finite makes NaN.
+    """
+    full_width()
+    n_units, width = states.shape[1], values.shape[2]
+    whole = n_units // 4 * 4
+    for p in range(values.shape[0]):
+        panel, first = values[p], p * width
+        for i in range(states.shape[0]):
+            row, total = states[i], out[i][first : first + width]
+            n = total.size
+            total[:] = _ZERO
+            for j in range(0, whole, 4):
+                w, x = np.float32(row[j]), np.float32(row[j + 1])
+                y, z = np.float32(row[j + 2]), np.float32(row[j + 3])
+                a, b = panel[j][:n], panel[j + 1][:n]
+                c, d = panel[j + 2][:n], panel[j + 3][:n]
+                for k in range(n):
+                    total[k] += (w * a[k] + x * b[k]) + (y * c[k] + z * d[k])
+            for j in range(whole, n_units):
+                w, a = np.float32(row[j]), panel[j][:n]
+                for k in range(n):
+                    total[k] += w * a[k]
 
 
 # strict: else the compiler may choose one order for whole vectors and another for what

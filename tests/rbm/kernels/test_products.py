@@ -118,6 +118,31 @@ def check_product(result, matrix, values):
 
 @pytest.mark.parametrize("density", DENSITIES)
 @pytest.mark.parametrize("shape", SHAPES)
+def test_small_products(shape, density):
+    states, matrix, values = factors("Multiplier", shape, density)
+    n_units, n_columns = values.shape
+    out = np.full((len(matrix), n_columns), np.nan, dtype=np.float32)
+    kernels.multiply_small(read_only(states), read_only(values)[None], out)
+    check_product(out, matrix, values)
+    # the same in panels of columns, of which the last holds more than is asked for
+    panels = np.full((-(-n_columns // 8), n_units, 8), np.nan, dtype=np.float32)
+    for k in range(n_columns):
+        panels[k // 8, :, k % 8] = values[:, k]
+    parts = np.full_like(out, np.nan)
+    kernels.multiply_small(read_only(states), panels, parts)
+    assert_array_equal(parts, out)
+
+
+@pytest.mark.parametrize("shape", EMPTY)
+def test_small_products_of_empty_arrays(shape):
+    states, matrix, values = factors("Multiplier", shape, 1.0)
+    out = np.full((shape[0], shape[2]), np.nan, dtype=np.float32)
+    kernels.multiply_small(states, values[None], out)
+    assert_array_equal(out, matrix @ values)
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", BOTH)
 def test_products(kind, shape, density):
     states, matrix, values = factors(kind, shape, density)
