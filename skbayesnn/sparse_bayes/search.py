@@ -9,7 +9,8 @@ where they may still change the choice:
    with and without u(t), of levels and of differences of the outputs;
 2. networks, of all lags and strengths, on three of the stretches;
 3. state-space networks on the same three, if they are asked for: one of each
-   activation, and others only where one of them comes close;
+   activation, and others only where one of them comes close. All but the first one race
+   against the best so far, and stop after one stretch if they are behind there;
 4. those that are still close to the best, on more stretches.
 
 Where the best value is the last of its grid, the grid is continued. Where linear models
@@ -363,9 +364,27 @@ class Search:
             if not new:
                 break
             tried += new
-            self.try_all(new, folds)
+            self.race(new, best)
             ranked, hopeless = self.table.ranked(tried, folds), HOPEFUL
         return tried
+
+    def race(self, candidates, rival):
+        """Try on a few folds those candidates that come close to a rival on the first.
+
+        Its error tells little of others, but much of candidates that differ in one
+        setting. Fits that may take more cycles have to be as good: they take several
+        times as long.
+        """
+        first, folds = self.order[:1], self.order[:FIRST_FOLDS]
+        self.try_all(candidates, first)
+        error = partial(self.table.error, folds=first)
+
+        def comes_close(candidate):
+            longer = candidate.max_cycles > rival.max_cycles
+            factor = EQUAL if longer else HOPEFUL
+            return error(candidate) <= factor * error(rival)
+
+        self.try_all(filter(comes_close, candidates), folds)
 
     def numbers_of_states(self, output):
         """The first numbers to try.

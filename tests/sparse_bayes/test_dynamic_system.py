@@ -637,6 +637,34 @@ def test_fits_until_the_end_are_tried_once(better):
     assert {cycles for _, cycles in found[2:]} == {better}
 
 
+@pytest.mark.parametrize(
+    ("setting", "ratio", "n_stretches"),
+    [
+        ("activation", 1.8, 1),
+        ("activation", 1.7, 3),
+        ("reg_lambda", 1.8, 1),
+        ("reg_lambda", 1.7, 3),
+        ("n_states", 1.8, 1),
+        ("n_states", 1.7, 3),
+        # fits until the end take longer, and have to be as good
+        ("max_cycles", 1.03, 1),
+        ("max_cycles", 1.01, 3),
+    ],
+)
+def test_those_behind_on_the_first_stretch_are_not_tried_on_others(
+    setting, ratio, n_stretches
+):
+    table = Table(8)
+    finder = rounds(table, lambda candidate: 0.1 if candidate == rival else 0.1 * ratio)
+    rival = Candidate("states", "simulation", 0, 5.0, True, 4, "tanh", 15)
+    finder.try_all([rival], finder.order[:3])
+    changed = {"activation": "relu"}.get(setting, 3 * getattr(rival, setting))
+    other = rival._replace(**{setting: changed})
+    finder.race([other], rival)
+    tried = np.flatnonzero(np.isfinite(table.errors[other]))
+    assert sorted(finder.order[:n_stretches]) == list(tried)
+
+
 def test_hidden_states_that_come_close_are_tried_with_more():
     by_states = {4: 0.1, 6: 0.08, 8: 0.05, 10: 0.047}
 
