@@ -9,9 +9,10 @@ where they may still change the choice:
    with and without u(t), of levels and of differences of the outputs;
 2. networks, of all lags and strengths, on three of the stretches;
 3. state-space networks on the same three, if they are asked for: one of each
-   activation, and others only where one of them comes close. All but the first one race
-   against the best so far, and stop after one stretch if they are behind there;
+   activation, and others only where one of them comes close;
 4. those that are still close to the best, on more stretches.
+
+Networks race: those that are behind on the first stretch are not tried on others.
 
 Where the best value is the last of its grid, the grid is continued. Where linear models
 of levels and of differences are close, both are searched, and the error of a candidate
@@ -168,6 +169,26 @@ class Search:
         self.evaluate(self.table.missing(candidates, folds))
         self.add_drift(c for c in candidates if c in self.table.errors)
 
+    def race(self, candidates, rivals):
+        """Try candidates on a few folds, and only on the first where they are behind.
+
+        One fold tells much of candidates that differ in one or two settings from those
+        that they are compared with. Fits that may take more cycles than all of these
+        have to be as good, because they take several times as long.
+        """
+        # one fit does not show how far a candidate drifts
+        if not self.measures_drift:
+            first = self.order[:1]
+            self.try_all(candidates, first)
+            error = partial(self.table.error, folds=first)
+            least = min(map(error, rivals))
+            longest = max(c.max_cycles for c in rivals)
+            factors = {
+                c: EQUAL if c.max_cycles > longest else HOPEFUL for c in candidates
+            }
+            candidates = [c for c, by in factors.items() if error(c) <= by * least]
+        self.try_all(candidates, self.order[:FIRST_FOLDS])
+
     def add_drift(self, candidates):
         """What candidates drift, if that is to be compared."""
         if self.measures_drift and self.drift is not None:
@@ -284,7 +305,7 @@ class Search:
 
         def attempt(candidates):
             tried.extend(c for c in candidates if c not in tried)
-            self.try_all(candidates, folds)
+            self.race(candidates, tried)
             return self.table.ranked(tried, folds)
 
         best = attempt(
@@ -364,27 +385,9 @@ class Search:
             if not new:
                 break
             tried += new
-            self.race(new, best)
+            self.race(new, [best])
             ranked, hopeless = self.table.ranked(tried, folds), HOPEFUL
         return tried
-
-    def race(self, candidates, rival):
-        """Try on a few folds those candidates that come close to a rival on the first.
-
-        Its error tells little of others, but much of candidates that differ in one
-        setting. Fits that may take more cycles have to be as good: they take several
-        times as long.
-        """
-        first, folds = self.order[:1], self.order[:FIRST_FOLDS]
-        self.try_all(candidates, first)
-        error = partial(self.table.error, folds=first)
-
-        def comes_close(candidate):
-            longer = candidate.max_cycles > rival.max_cycles
-            factor = EQUAL if longer else HOPEFUL
-            return error(candidate) <= factor * error(rival)
-
-        self.try_all(filter(comes_close, candidates), folds)
 
     def numbers_of_states(self, output):
         """The first numbers to try.
