@@ -245,3 +245,23 @@ def speed():
         ]
     )
     return heading, rows
+
+
+def speed_by_density():
+    results = load("rbm_speed")["density"]
+    heading = ["ones", "seconds", "CD-1, of scikit-learn", "PCD-1, of scikit-learn"]
+    heading += [f"{title}, on one core" for title in heading[2:]]
+    rows = []
+    for share in sorted(set(results) - {"rounds", "quick"}, key=float):
+        of_both, of_one = (
+            results[share][f"{threads} BLAS thread{s}"]
+            for threads, s in (("all", "s"), ("one", ""))
+        )
+        row = [f"{100 * float(share):.0f} %", f"{of_both['seconds']['CD-1']:.3f}"]
+        for found in (of_both, of_one):
+            row += [
+                f"{found['ratio'][label]['scikit-learn']:.2f}"
+                for label in ("CD-1", "PCD-1")
+            ]
+        rows.append(row)
+    return heading, rows
