@@ -74,8 +74,9 @@ TEXTS = {
         """,
     "lone_states_": """
         lone_states_ : ndarray of shape (n_lone_states, n_features_in_), bool
-            States that many rows share, far from all others, which automatic training
-            found: the last units of the model are theirs, beyond the number asked for.
+            States that many rows share, ten features or more from all others, which
+            automatic training found: the last units of the model are theirs, beyond
+            the number asked for.
             Estimates of the partition function count them exactly.
         """,
     "log_partition_": """

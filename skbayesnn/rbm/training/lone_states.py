@@ -28,8 +28,11 @@ from .gap import log_probabilities
 
 # Least share of the rows, and least number of them.
 _SHARE, _LEAST_ROWS = 0.01, 5
-# Least distance to the next other row, as a fraction of the mean distance to them.
-_DISTANCE = 0.5
+# Least distance to the next other row, as a fraction of the mean distance to them, and
+# in features. Gibbs steps cross a few features: such a state, as the empty one of rows
+# with one or two ones, is learned with the others. A model of those alone would have to
+# be unlikely there, which takes most of its units.
+_DISTANCE, _LEAST_DISTANCE = 0.5, 10
 # Least fraction of the rows that other states must have.
 _OTHERS = 0.5
 # What a unit adds to all other states, as a logarithm of its state's probability.
@@ -157,4 +160,4 @@ def _is_lone(rows, state):
     distances = distances[distances > 0]
     if not len(distances):
         return False
-    return distances.min() >= _DISTANCE * distances.mean()
+    return distances.min() >= max(_LEAST_DISTANCE, _DISTANCE * distances.mean())

@@ -54,6 +54,13 @@ def with_a_neighbour():
     return X
 
 
+def with_few_ones(n_on):
+    """Rows with so many ones, and empty ones: as far from these as from each other."""
+    X = np.zeros((300, N_FEATURES), dtype=np.uint8)
+    X[:200, :n_on] = 1
+    return np.random.default_rng(0).permuted(X, axis=1)
+
+
 @pytest.mark.parametrize(
     "X",
     [
@@ -61,6 +68,8 @@ def with_a_neighbour():
         pytest.param(data(n_lone=2), id="by too few rows"),
         pytest.param(data(n_lone=200), id="by too many"),
         pytest.param(with_a_neighbour(), id="not alone"),
+        pytest.param(with_few_ones(2), id="next to others"),
+        pytest.param(with_few_ones(9), id="a few features away"),
         pytest.param(np.ones((50, 5), dtype=np.uint8), id="by all"),
         pytest.param(np.repeat(np.eye(8), 20, axis=0), id="states like the others"),
     ],
@@ -70,6 +79,12 @@ def test_otherwise_nothing_is(X):
     job, lone = lone_states.set_aside(before)
     assert job is before
     assert not len(lone)
+
+
+def test_ten_features_are_far():
+    X = with_few_ones(10)
+    _, lone = lone_states.set_aside(job_of(X, X[::2]))
+    assert_array_equal(lone.states, np.zeros((1, N_FEATURES)))
 
 
 def test_probabilities_are_no_states():
