@@ -1,7 +1,8 @@
 """Products, sums and draws of states: 0 and 1 as uint8, or values as float32.
 
-Products of uint8 states are sums of weights, without a multiplication, in an order that
-does not depend on the number of threads. Those of float32 values go through BLAS.
+Large products of uint8 states are sums of weights, without a multiplication. No sum of
+uint8 states depends on the number of threads. Products of float32 values go through
+BLAS.
 """
 
 from functools import partial
@@ -64,7 +65,7 @@ def by_feature(weights):
 
 
 def product(states, values, out=None, then=None):
-    """``states @ values`` in float32: without multiplications for states of uint8.
+    """``states @ values`` in float32, by additions for many states of uint8.
 
     ``values`` is an array, or `ByFeature`. ``then(first, last)`` is called where these
     columns are there, on their thread.

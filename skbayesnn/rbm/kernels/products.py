@@ -1,6 +1,6 @@
 """Matrix products with binary states, computed by additions alone.
 
-Each product uses the cheaper of two ways:
+Each large product uses the cheaper of two ways:
 
 - if few units are on, their rows are added, four at a time;
 - otherwise four adjacent units are a number from 0 to 15, and the sums of each subset
