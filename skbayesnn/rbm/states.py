@@ -80,16 +80,19 @@ def product(states, values, out=None, then=None):
     if is_binary and states.size * n_columns > SMALL:
         _add(states, panels, out, grain, then)
         return out
-    if is_binary:
-        multiply_small(states, panels, out)
-    else:
-        width = panels.shape[2]
-        for k, panel in enumerate(panels):
-            part = out[:, k * width : (k + 1) * width]
-            part[:] = states @ panel[:, : part.shape[1]]
+    multiply = multiply_small if is_binary else _multiply
+    multiply(states, panels, out)
     if then is not None:
         then(0, n_columns)
     return out
+
+
+def _multiply(states, panels, out):
+    """The same of float32 values, by BLAS."""
+    width = panels.shape[2]
+    for k, panel in enumerate(panels):
+        part = out[:, k * width : (k + 1) * width]
+        part[:] = states @ panel[:, : part.shape[1]]
 
 
 def _add(states, panels, out, grain, then):

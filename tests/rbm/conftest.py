@@ -5,7 +5,16 @@ from rbm_estimators import MODELS, digits, toy_data
 from sklearn.base import clone
 
 from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn.rbm import states as products
+from skbayesnn.rbm import threads
 from skbayesnn.rbm.kernels import units as kernels
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Threads for the smallest products, too."""
+    monkeypatch.setattr(threads, "_MIN_WORK", 1)
+    monkeypatch.setattr(products, "SMALL", 0)
 
 
 @pytest.fixture

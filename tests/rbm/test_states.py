@@ -9,13 +9,6 @@ from skbayesnn.rbm import states as products
 from skbayesnn.rbm import threads
 
 
-@pytest.fixture
-def eager(monkeypatch):
-    """Threads for the smallest products, too."""
-    monkeypatch.setattr(threads, "_MIN_WORK", 1)
-    monkeypatch.setattr(products, "SMALL", 0)
-
-
 @pytest.mark.parametrize("small", [0, products.SMALL])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_products_of_states_and_of_probabilities(dtype, small, monkeypatch):

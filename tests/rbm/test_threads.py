@@ -15,13 +15,6 @@ from skbayesnn.rbm import states as products
 from skbayesnn.rbm import threads
 
 
-@pytest.fixture
-def eager(monkeypatch):
-    """Threads for the smallest products, too."""
-    monkeypatch.setattr(threads, "_MIN_WORK", 1)
-    monkeypatch.setattr(products, "SMALL", 0)
-
-
 def parts_of(n_threads, n, work):
     parts, names = [], set()
 

@@ -1,4 +1,4 @@
-"""Matrix products with binary states, computed by additions alone.
+"""Matrix products with binary states, large ones computed by additions alone.
 
 Each large product uses the cheaper of two ways:
 
