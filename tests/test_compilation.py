@@ -390,6 +390,7 @@ CALLED = {
         "products._add_rows",
         "products._add_tables",
         "products.count_on",
+        "products.multiply_small",
         "products.weigh_rows",
         "products.weigh_columns",
         "softplus.sum_softplus_of_pairs",
@@ -441,6 +442,8 @@ def test_the_second_process_compiles_nothing_for_rbms(tmp_path):
     # enough steps for an average of the parameters
     code = "contrastive(batch_size=20)\ncontrastive(persistent=False)"
     code += "\nfrank_wolfe(alpha=1.5)"
+    # enough rows for products by additions
+    code += "\ncontrastive(np.tile(V, (50, 1)))"
     first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     # nothing was there before: what kernels call is compiled with them, for one kind
