@@ -379,6 +379,8 @@ CALLED = {
         "units.sample_units",
         "units.mean_and_sample_units",
         "units.softplus_sum",
+        "units.log_sum_exp",
+        "units.flip",
         "units.anneal_hidden",
         "units.anneal_visible",
         "units.fractional_hidden",
@@ -442,8 +444,9 @@ def test_the_second_process_compiles_nothing_for_rbms(tmp_path):
     # enough steps for an average of the parameters
     code = "contrastive(batch_size=20)\ncontrastive(persistent=False)"
     code += "\nfrank_wolfe(alpha=1.5)"
-    # enough rows for products by additions
+    # products by additions, and jumps of chains
     code += "\ncontrastive(np.tile(V, (50, 1)))"
+    code += "\nbinary(ContrastiveDivergenceRBM(17, max_updates=20), np.tile(V, 6))"
     first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     second = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     # nothing was there before: what kernels call is compiled with them, for one kind

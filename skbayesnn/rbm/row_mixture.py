@@ -9,7 +9,6 @@ It has all modes of the data, at any distance, each as often as the rows do.
 """
 
 import numpy as np
-from scipy.special import logsumexp
 
 from .kernels import units as kernels
 
@@ -47,5 +46,6 @@ class RowMixture:
         Of log p(h | v) = x . h + b . h - log of the normaliser, b . h is in log p(h),
         too.
         """
-        log_p = h.astype(np.float32) @ self._x.T - self._normalisers
-        return np.log(len(self._x)) - logsumexp(log_p, axis=1)
+        log_q = np.empty(len(h))
+        kernels.log_sum_exp(h.astype(np.float32) @ self._x.T, self._normalisers, log_q)
+        return np.log(len(self._x)) - log_q

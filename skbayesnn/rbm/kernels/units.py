@@ -140,6 +140,57 @@ def softplus_sum(x, bias, unit_weights, total):
 
 
 @kernel
+def log_sum_exp(x, normalisers, total):
+    """``total[i]`` becomes the logarithm of the sum of exp(x_ij - normaliser_j).
+
+    ``normalisers`` and ``total`` are float64, ``x`` has a column at least.
+    """
+    full_width()
+    for i in range(x.shape[0]):
+        row = x[i]
+        largest = np.float64(row[0]) - normalisers[0]
+        for j in range(1, row.size):
+            largest = max(largest, np.float64(row[j]) - normalisers[j])
+        sum_ = 0.0
+        for j in range(row.size):
+            excess = np.float64(row[j]) - normalisers[j] - largest
+            sum_ += np.float64(_exp(np.float32(excess)))
+        total[i] = largest + math.log(sum_)
+
+
+@kernel
+def flip(units, thresholds, model, y, log_p, h):
+    """Metropolis steps that flip single hidden units, with the visible ones summed out.
+
+    ``units`` (n_rows, n_flips) int64 are proposed; a flip is taken if log p(h) grows by
+    more than its threshold (n_rows, n_flips), float64. ``model`` holds the weights and
+    the biases of hidden and visible units. ``y`` (n_rows, n_features), the products of
+    ``h`` and the weights, and ``log_p`` (n_rows,), the sum over features of
+    softplus(y + bias), follow the states; ``y`` is float32.
+    """
+    full_width()
+    weights, hidden, visible = model
+    for i in range(units.shape[0]):
+        row = y[i]
+        for k in range(units.shape[1]):
+            unit = units[i, k]
+            sign = -_ONE if h[i, unit] else _ONE
+            w, new = weights[unit], 0.0
+            for start in range(0, row.size, _BLOCK):
+                part = np.float32(0.0)
+                for j in range(start, min(start + _BLOCK, row.size)):
+                    value = row[j] + sign * w[j] + visible[j]
+                    part += _softplus(value, _decay(value))
+                new += np.float64(part)
+            gain = new - log_p[i] + np.float64(sign * hidden[unit])
+            if gain > thresholds[i, k]:
+                h[i, unit] ^= _ON
+                log_p[i] = new
+                for j in range(row.size):
+                    row[j] += sign * w[j]
+
+
+@kernel
 def anneal_hidden(
     x, bias, beta_before, beta, seed, step, first_row, log_weight, states
 ):

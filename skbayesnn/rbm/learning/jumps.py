@@ -20,6 +20,7 @@ import numpy as np
 
 from ..._random import Stream, derived_seed, generator
 from ..._sklearn import on_one_blas_thread
+from ..kernels import units as kernels
 from ..row_mixture import RowMixture, summed_out
 from ..states import draw_from, product
 
@@ -64,18 +65,13 @@ def move_visible(rbm, transposed, x, v, seed, number):
 
 
 def _flip(rbm, h, y, log_p, rng):
-    """States after proposals to flip a unit of each; changes the arrays.
+    """States after proposals to flip units of each; changes the arrays.
 
     ``log_p`` is that of `summed_out`.
     """
-    everyone = np.arange(len(h))
-    for _ in range(_FLIPS):
-        unit = rng.integers(h.shape[1], size=len(h))
-        sign = np.where(h[everyone, unit], np.float32(-1.0), np.float32(1.0))
-        new_y = y + sign[:, None] * rbm.weights[unit]
-        new = summed_out(rbm, new_y)
-        gain = new - log_p + sign * rbm.hidden[unit]
-        taken = -rng.standard_exponential(len(h)) < gain
-        h[everyone[taken], unit[taken]] ^= 1
-        y[taken], log_p[taken] = new_y[taken], new[taken]
+    shape = len(h), _FLIPS
+    units = rng.integers(h.shape[1], size=shape)
+    thresholds = -rng.standard_exponential(shape)
+    model = rbm.weights, rbm.hidden, rbm.visible
+    kernels.flip(units, thresholds, model, y, log_p, h)
     return h

@@ -312,6 +312,8 @@ def test_nan_does_not_vanish(n_units):
     kernels.anneal_hidden(x, zero, 0.2, 0.4, np.uint64(0), 0, 0, log_weight, states)
     assert_array_equal(np.isnan(log_weight), rows)
     assert np.isin(states, (0, 1)).all() and not states[here].any()
+    kernels.log_sum_exp(x, np.zeros(n_units), total)
+    assert_array_equal(np.isnan(total), rows)
 
 
 def test_a_nan_bias_does_not_vanish():
@@ -359,6 +361,58 @@ def test_sums_over_many_units_are_float64():
     zero, one = np.zeros(n_units, np.float32), np.ones(n_units, np.float32)
     kernels.softplus_sum(x, zero, one, total)
     assert_allclose(total, naive.softplus(x).sum(axis=1), rtol=2e-7)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_log_sum_exp(shape):
+    x, total = normal(shape), np.full(shape[0], 99.0)
+    # so far from 0 that neither the terms nor float32 sums can be represented
+    normalisers = 1e6 + np.random.default_rng(1).normal(0.0, 3.0, shape[1])
+    kernels.log_sum_exp(read_only(x), read_only(normalisers), total)
+    expected = [naive.log_sum(row - normalisers) for row in x.astype(float)]
+    assert_allclose(total, expected, rtol=0, atol=1e-6)
+
+
+# Steps of hidden units, with the visible ones summed out.
+
+
+@pytest.mark.parametrize("n_features", [1, 64, 70])
+def test_flips(n_features):
+    """Those that are taken, and what follows the states."""
+    n_rows, n_units, n_flips = 7, 4, 5
+    W, visible, hidden = (
+        normal(shape, 0.5, seed)
+        for seed, shape in enumerate([(n_units, n_features), n_features, n_units])
+    )
+    rng = np.random.default_rng(3)
+    h = rng.integers(2, size=(n_rows, n_units), dtype=np.uint8)
+    units = rng.integers(n_units, size=(n_rows, n_flips))
+    thresholds = -rng.standard_exponential((n_rows, n_flips))
+
+    def summed_out(h):
+        return naive.softplus(h.astype(float) @ W + visible).sum(axis=-1)
+
+    expected = h.copy()
+    for state, row_units, row_thresholds in zip(
+        expected, units, thresholds, strict=True
+    ):
+        for unit, threshold in zip(row_units, row_thresholds, strict=True):
+            new = state.copy()
+            new[unit] = 1 - new[unit]
+            gain = summed_out(new) - summed_out(state)
+            gain += hidden[unit] * (float(new[unit]) - float(state[unit]))
+            # else rounding may decide
+            assert abs(gain - threshold) > 1e-3
+            if gain > threshold:
+                state[:] = new
+    assert (expected != h).any() and (expected == h).any()
+
+    y, log_p = h.astype(np.float32) @ W, summed_out(h)
+    model = read_only(W), read_only(hidden), read_only(visible)
+    kernels.flip(read_only(units), read_only(thresholds), model, y, log_p, h)
+    assert_array_equal(h, expected)
+    assert_allclose(y, expected.astype(float) @ W, atol=ATOL)
+    assert_allclose(log_p, summed_out(expected), rtol=RTOL * 4, atol=ATOL)
 
 
 # Annealing.
