@@ -34,7 +34,7 @@ from skbayesnn import (
     SparseBayesNARXRegressor,
     SparseBayesStateSpaceRegressor,
 )
-from skbayesnn.rbm.kernels import bits, signals, softplus, units as rbm
+from skbayesnn.rbm.kernels import bits, centring, signals, softplus, units as rbm
 from skbayesnn.rbm.kernels import products as states, uniforms as random
 from skbayesnn.sparse_bayes.kernels import activations, layers as mlp, one_row as row
 from skbayesnn.sparse_bayes.kernels import packed as stream, recursion
@@ -121,8 +121,8 @@ def read_only(array):
 
 
 def dispatchers():
-    modules = (activations, bits, draws, mlp, random, rbm, recursion, row, states)
-    modules += (signals, softplus, state_recursion, stream)
+    modules = (activations, bits, centring, draws, mlp, random, rbm, recursion, row)
+    modules += (signals, softplus, state_recursion, states, stream)
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in modules
@@ -381,6 +381,8 @@ CALLED = {
         "units.softplus_sum",
         "units.log_sum_exp",
         "units.flip",
+        "centring.centre_rows",
+        "centring.weigh_about_centres",
         "units.anneal_hidden",
         "units.anneal_visible",
         "units.fractional_hidden",

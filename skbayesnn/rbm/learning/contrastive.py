@@ -278,9 +278,10 @@ def _changes(gradient, factors, n_rows):
     signs = np.repeat(np.float32([1.0 / n_rows, -1.0 / n_model]), [n_rows, n_model])
     some = np.r_[: min(n_rows, _JUDGED), n_rows : n_rows + min(n_model, _JUDGED)]
     v, h = states - mu, means[some] - gradient.plain_offset
-    slopes = gradient.means - signs[:, None] * gradient.offset
+    # of s_k (h_k - lambda) the factor h_i is taken first: the arrays are small
+    of_rows = h @ gradient.means.T - np.outer(h @ gradient.offset, signs)
     return (
-        ((v[some] @ v.T) * (h @ slopes.T)).sum(axis=1)
+        ((v[some] @ v.T) * of_rows).sum(axis=1)
         + v[some] @ gradient.mean_v
         + h @ gradient.mean_h
     )

@@ -17,9 +17,13 @@ that are on in half of the rows. Units that are such have a step as without.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import ssymm as symm
+from scipy.linalg.lapack import spotrf as potrf
+from scipy.linalg.lapack import spotri as potri
+from scipy.linalg.lapack import spotrs as potrs
 
 from ..._sklearn import on_one_blas_thread
+from ..kernels.centring import centre_rows, weigh_about_centres
 
 # Variance of a unit that is on in half of the rows.
 _LARGEST_VARIANCE = 0.25
@@ -43,55 +47,58 @@ def divide(means, n_rows, damping, vectors):
     ``n_rows``, and at the chains; they are divided with the weights of a difference of
     means, 1 / n_rows and -1 / (n - n_rows). ``vectors`` (n_vectors, n_units) are
     divided as they are. To C_h, ``damping`` times the largest variance of a unit is
-    added.
+    added. Raises LinAlgError where C_h is not finite.
     """
-    parts = [slice(n_rows), slice(n_rows, None)]
-    centres = np.stack([means[part].mean(axis=0) for part in parts])
-    rows = np.empty_like(means)
-    for part, centre in zip(parts, centres, strict=True):
-        np.subtract(means[part], centre, out=rows[part])
-        rows[part] *= np.float32(1.0 / np.sqrt(2.0 * len(means[part])))
-    # what is left in each row: the states are not their means
-    diagonal = (means * (1 - means)).mean(axis=0)
-    diagonal += np.float32(damping * _LARGEST_VARIANCE)
-    inverse = _by_units if rows.shape[1] <= len(rows) else _by_rows
-    rows, others = inverse(diagonal, rows, np.concatenate([centres, vectors]))
-    scale = np.float32((1.0 + damping) * _LARGEST_VARIANCE)
-    for part, centre, sign in zip(parts, others[:2], (1, -1), strict=True):
-        n = len(rows[part])
-        rows[part] *= np.float32(np.sqrt(2.0 * n))
-        rows[part] += centre
-        rows[part] *= scale * np.float32(sign / n)
-    return Divided(rows, scale * others[2:])
+    n, n_units = means.shape
+    if not n_units:
+        # LAPACK refuses empty matrices
+        return Divided(means, vectors)
+    rows, centres = np.empty_like(means), np.empty((2, n_units), dtype=np.float32)
+    diagonal = np.empty(n_units, dtype=np.float32)
+    by_rows = n_units > n
+    shift = np.float32(damping * _LARGEST_VARIANCE)
+    centre_rows(means, n_rows, shift, by_rows, rows, centres, diagonal)
+    # the size of the step is that of independent units with the largest variance
+    size = np.float32((1.0 + damping) * _LARGEST_VARIANCE)
+    others = size * np.concatenate([centres, vectors])
+    inverse = _by_rows if by_rows else _by_units
+    rows, others, scale = inverse(diagonal, rows, others)
+    weigh_about_centres(rows, n_rows, size * scale, others[:2])
+    return Divided(rows, others[2:])
 
 
 def _by_units(diagonal, rows, vectors):
-    """The rows R and vectors, divided by D + R'R."""
+    """Rows R and vectors divided by D + R'R, and a factor that the rows still lack."""
     matrix = rows.T @ rows
-    matrix[np.diag_indices(len(matrix))] += diagonal
+    matrix.reshape(-1)[:: len(matrix) + 1] += diagonal
     both = np.concatenate([rows, vectors])
-    divided = cho_solve(_factor(matrix), both.T, check_finite=False).T
-    divided = np.ascontiguousarray(divided)
-    return divided[: len(rows)], divided[len(rows) :]
+    # LAPACK's arrays are the transposed ones: nothing is copied
+    both = potrs(_factor(matrix), both.T, lower=True, overwrite_b=True)[0].T
+    return both[: len(rows)], both[len(rows) :], np.ones_like(diagonal)
 
 
 def _by_rows(diagonal, rows, vectors):
     """The same where units are more than rows, with M = I + R D^-1 R'.
 
     The inverse of D + R'R is D^-1 - D^-1 R' M^-1 R D^-1, and the rows times it are
-    M^-1 R D^-1: one product gives the rows and serves the vectors.
+    M^-1 R D^-1: one product gives the rows and serves the vectors. Here ``rows`` are
+    R D^-1/2.
     """
-    root = np.sqrt(diagonal)
+    scale = np.float32(1.0) / np.sqrt(diagonal)
     # this product of an array with itself costs half of one with another
-    half = rows / root
-    matrix = half @ half.T
-    matrix[np.diag_indices(len(matrix))] += np.float32(1.0)
-    identity = np.eye(len(matrix), dtype=np.float32)
-    rows = cho_solve(_factor(matrix), identity, check_finite=False).T @ half
-    rows /= root
-    vectors = vectors / diagonal - ((vectors / root) @ half.T) @ rows
-    return rows, vectors
+    matrix = rows @ rows.T
+    matrix.reshape(-1)[:: len(matrix) + 1] += np.float32(1.0)
+    # of symmetric matrices, both routines use the lower triangle
+    inverse = potri(_factor(matrix), lower=True, overwrite_c=True)[0]
+    divided = symm(1.0, inverse, rows.T, side=1, lower=True).T
+    vectors = scale * vectors
+    vectors = scale * (vectors - (vectors @ rows.T) @ divided)
+    return divided, vectors, scale
 
 
 def _factor(matrix):
-    return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    """The Cholesky factor, in the lower triangle of an array in Fortran's order."""
+    factor, info = potrf(matrix.T, lower=True, clean=False, overwrite_a=True)
+    if info:
+        raise np.linalg.LinAlgError("the covariance is not positive definite")
+    return factor

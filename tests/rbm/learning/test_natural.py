@@ -33,6 +33,13 @@ def test_divides_by_the_damped_covariance(n_units):
         assert_allclose(values, expected, rtol=2e-3, atol=1e-4)
 
 
+def test_a_model_without_units():
+    means, vectors = np.empty((6, 0), np.float32), np.empty((2, 0), np.float32)
+    divided = natural.divide(means, 3, DAMPING, vectors)
+    assert divided.rows.shape == (6, 0)
+    assert divided.vectors.shape == (2, 0)
+
+
 def two_modes(n_rows, n_features, rng):
     """Rows of which all features are on or off, but for one in ten."""
     mode = rng.integers(2, size=(n_rows, 1))
