@@ -422,6 +422,7 @@ def test_one_signature_per_kernel(kind):
     assert called >= (set().union(*CALLED.values()) if kind == "few" else CALLED[kind])
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_second_process_compiles_nothing(tmp_path):
     code = "static()\nSparseBayesNARXRegressor(**kwargs).fit(X, y)"

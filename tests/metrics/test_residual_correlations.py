@@ -188,13 +188,19 @@ def false_alarms(of_residuals, of_input, names, n_seeds=150, n=500, missing=0.0)
     ("of_residuals", "of_input", "missing", "names"),
     [
         (0.0, 0.0, 0.0, ["autocorrelation", "cross_correlation", "product"]),
-        (0.0, 0.9, 0.0, ["autocorrelation", "cross_correlation", "squared_input"]),
+        pytest.param(
+            *(0.0, 0.9, 0.0, ["autocorrelation", "cross_correlation", "squared_input"]),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             *(0.0, 0.9, 0.2, ["autocorrelation", "cross_correlation"]),
             marks=pytest.mark.slow,
         ),
         # a simulation leaves coloured residuals: the bounds have to be wider
-        (0.8, 0.8, 0.0, ["cross_correlation", "squared_input"]),
+        pytest.param(
+            *(0.8, 0.8, 0.0, ["cross_correlation", "squared_input"]),
+            marks=pytest.mark.slow,
+        ),
         (0.8, 0.8, 0.2, ["cross_correlation"]),
         pytest.param(-0.8, 0.8, 0.0, ["cross_correlation"], marks=pytest.mark.slow),
     ],

@@ -70,7 +70,8 @@ def divide(means, n_rows, damping, vectors):
 def _by_units(diagonal, rows, vectors):
     """Rows R and vectors divided by D + R'R, and a factor that the rows still lack."""
     matrix = rows.T @ rows
-    matrix.reshape(-1)[:: len(matrix) + 1] += diagonal
+    of_matrix = np.einsum("ii->i", matrix)
+    of_matrix += diagonal
     both = np.concatenate([rows, vectors])
     # LAPACK's arrays are the transposed ones: nothing is copied
     both = potrs(_factor(matrix), both.T, lower=True, overwrite_b=True)[0].T
@@ -87,7 +88,8 @@ def _by_rows(diagonal, rows, vectors):
     scale = np.float32(1.0) / np.sqrt(diagonal)
     # this product of an array with itself costs half of one with another
     matrix = rows @ rows.T
-    matrix.reshape(-1)[:: len(matrix) + 1] += np.float32(1.0)
+    of_matrix = np.einsum("ii->i", matrix)
+    of_matrix += np.float32(1.0)
     # of symmetric matrices, both routines use the lower triangle
     inverse = potri(_factor(matrix), lower=True, overwrite_c=True)[0]
     divided = symm(1.0, inverse, rows.T, side=1, lower=True).T

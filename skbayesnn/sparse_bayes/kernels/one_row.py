@@ -39,12 +39,12 @@ class RowMemory(NamedTuple):
 
 def row_memory(layers):
     """Memory for a network; taken outside of the kernels, which compile faster then."""
-    values = np.zeros(int(np.sum(layers.sizes)) + 1)
+    # not by NumPy, whose calls take longer than short runs
+    sizes = layers.sizes.tolist()
+    values, (delta, tangent) = np.zeros(sum(sizes) + 1), np.zeros((2, sum(sizes)))
     values[-1] = 1.0
-    a = values[:-1]
-    widest = int(np.max(layers.sizes[1:-1], initial=1))
-    scratch = activation_workspace(widest)
-    return RowMemory(values, a, np.zeros_like(a), np.zeros_like(a), *scratch)
+    scratch = activation_workspace(max(sizes[1:-1], default=1))
+    return RowMemory(values, values[:-1], delta, tangent, *scratch)
 
 
 @kernel(inline="always")

@@ -12,7 +12,7 @@ With :math:`J` the derivatives of all outputs by the kept parameters and
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, lapack, solve_triangular
+from scipy.linalg import LinAlgError, lapack, solve_triangular
 
 
 class Full(NamedTuple):
@@ -93,10 +93,22 @@ def restrict(curvature, index):
 
 
 def _cholesky(matrix):
-    factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+    """The lower factor of a symmetric matrix, in its memory."""
+    # LAPACK's arrays are the transposed ones: nothing is copied
+    factor, info = lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
     if info != 0:
         raise LinAlgError("the curvature is not positive definite")
     return factor
+
+
+def _solve(matrix, b):
+    """The solution of a symmetric system, whose matrix is overwritten."""
+    return lapack.dpotrs(_cholesky(matrix), b, lower=1)[0] if len(b) else b
+
+
+def _diagonal(matrix):
+    """That of a matrix, to be changed in place."""
+    return np.einsum("ii->i", matrix)
 
 
 def _scaled_precision(curvature, variance, noise):
@@ -108,10 +120,10 @@ def _scaled_precision(curvature, variance, noise):
     root = np.sqrt(variance)
     matrix = curvature.JTJ * root[:, None]
     matrix *= root / noise
-    diagonal = np.diag_indices_from(matrix)
+    diagonal = _diagonal(matrix)
     # where a recursion is nearly unstable, rounding errors of J.T J exceed the prior
     rounding = np.finfo(np.float64).eps * len(matrix)
-    matrix[diagonal] += 1.0 + rounding * matrix[diagonal].max(initial=0.0)
+    diagonal += 1.0 + rounding * diagonal.max(initial=0.0)
     return root, _cholesky(matrix)
 
 
@@ -119,10 +131,10 @@ def _observation_covariance(curvature, variance, noise):
     """Cholesky factor of ``noise I + J V J.T``, the covariance of the observations."""
     scaled = curvature.JT * np.sqrt(variance)[:, None]
     matrix = scaled.T @ scaled
-    diagonal = np.diag_indices_from(matrix)
+    diagonal = _diagonal(matrix)
     # without a prior the noise falls below the rounding errors of the product
     rounding = np.finfo(np.float64).eps * len(matrix)
-    matrix[diagonal] += noise + rounding * matrix[diagonal].max(initial=0.0)
+    diagonal += noise + rounding * diagonal.max(initial=0.0)
     return _cholesky(matrix)
 
 
@@ -182,7 +194,8 @@ def posterior_covariance(curvature, variance, noise):
         factor, curvature.JT.T * variance, lower=True, check_finite=False
     )
     covariance = -(half.T @ half)
-    covariance[np.diag_indices_from(covariance)] += variance
+    diagonal = _diagonal(covariance)
+    diagonal += variance
     return covariance
 
 
@@ -201,8 +214,9 @@ class FullSystem:
 
     def solve(self, b, damping):
         matrix = self.matrix.copy()
-        matrix[np.diag_indices_from(matrix)] += self.precision + damping * self.scale
-        return cho_solve((_cholesky(matrix), True), b, check_finite=False)
+        diagonal = _diagonal(matrix)
+        diagonal += self.precision + damping * self.scale
+        return _solve(matrix, b)
 
 
 class DualSystem:
@@ -222,9 +236,9 @@ class DualSystem:
     def solve(self, b, damping):
         scaled = b / (self.precision * (1.0 + damping))
         matrix = self.gram / (1.0 + damping)
-        matrix[np.diag_indices_from(matrix)] += self.noise
-        factor = _cholesky(matrix)
-        inner = cho_solve((factor, True), scaled @ self.JT, check_finite=False)
+        diagonal = _diagonal(matrix)
+        diagonal += self.noise
+        inner = _solve(matrix, scaled @ self.JT)
         return scaled - (self.JT @ inner) / (self.precision * (1.0 + damping))
 
 

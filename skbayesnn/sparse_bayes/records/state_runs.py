@@ -71,7 +71,7 @@ class StateRunData(NamedTuple):
         errors = self._errors(network)
         if errors is None:
             return np.full(self.Y.shape[1], np.inf)
-        errors = np.nan_to_num(errors, nan=0.0)
+        errors[np.isnan(errors)] = 0.0
         if self.observation_weights is not None:
             errors *= np.sqrt(self.observation_weights)
         return np.einsum("ij,ij->j", errors, errors)

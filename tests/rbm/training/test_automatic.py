@@ -274,7 +274,9 @@ def shift_estimates(monkeypatch, ahead, back):
     monkeypatch.setattr(annealing, "run_both", shifted)
 
 
-@of_each_kind
+@pytest.mark.parametrize(
+    "kind", [pytest.param("rounds", marks=pytest.mark.slow), "sizes"]
+)
 def test_directions_that_differ_are_told(kind, monkeypatch):
     shift_estimates(monkeypatch, 0.0, 1.5)
     X = digits(40)

@@ -457,6 +457,7 @@ def test_noise_is_learned_and_may_be_given():
     assert_allclose(state.noise, squared_error(state.network, data) / free, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_weight_is_not_pruned_while_it_passes_through_zero():
     """Two lags of an oscillation: whatever the start, both are kept.
 
