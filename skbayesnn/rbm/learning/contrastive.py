@@ -278,7 +278,7 @@ def _changes(gradient, factors, n_rows):
     signs = np.repeat(np.float32([1.0 / n_rows, -1.0 / n_model]), [n_rows, n_model])
     some = np.r_[: min(n_rows, _JUDGED), n_rows : n_rows + min(n_model, _JUDGED)]
     v, h = states - mu, means[some] - gradient.plain_offset
-    # of s_k (h_k - lambda) the factor h_i is taken first: the arrays are small
+    # lambda is taken off behind the product, whose array is the smaller one
     of_rows = h @ gradient.means.T - np.outer(h @ gradient.offset, signs)
     return (
         ((v[some] @ v.T) * of_rows).sum(axis=1)

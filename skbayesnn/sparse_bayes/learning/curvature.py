@@ -103,11 +103,11 @@ def _cholesky(matrix):
 
 def _solve(matrix, b):
     """The solution of a symmetric system, whose matrix is overwritten."""
-    return lapack.dpotrs(_cholesky(matrix), b, lower=1)[0] if len(b) else b
+    return lapack.dpotrs(_cholesky(matrix), b, lower=1)[0]
 
 
 def _diagonal(matrix):
-    """That of a matrix, to be changed in place."""
+    """A view of the diagonal: what is added to it is added to the matrix."""
     return np.einsum("ii->i", matrix)
 
 
