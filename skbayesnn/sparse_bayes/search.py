@@ -12,7 +12,9 @@ where they may still change the choice:
    activation, and others only where one of them comes close;
 4. those that are still close to the best, on more stretches.
 
-Networks race: those that are behind on the first stretch are not tried on others.
+Networks of hidden states race: those that are behind on the first stretch are not tried
+on others. Networks of lags do not: what is behind there may be ahead elsewhere, and an
+ensemble of lags needs several settings.
 
 Where the best value is the last of its grid, the grid is continued. Where linear models
 of levels and of differences are close, both are searched, and the error of a candidate
@@ -172,8 +174,7 @@ class Search:
     def race(self, candidates, rivals):
         """Try candidates on a few folds, and only on the first where they are behind.
 
-        One fold tells much of candidates that differ in one or two settings from those
-        that they are compared with. Fits that may take more cycles than all of these
+        Their fits take long. Those that may take more cycles than all of the rivals
         have to be as good, because they take several times as long.
         """
         # one fit does not show how far a candidate drifts
@@ -305,7 +306,7 @@ class Search:
 
         def attempt(candidates):
             tried.extend(c for c in candidates if c not in tried)
-            self.race(candidates, tried)
+            self.try_all(candidates, folds)
             return self.table.ranked(tried, folds)
 
         best = attempt(
