@@ -34,8 +34,8 @@ from skbayesnn import (
     SparseBayesNARXRegressor,
     SparseBayesStateSpaceRegressor,
 )
-from skbayesnn.rbm.kernels import bits, centring, signals, softplus, units as rbm
-from skbayesnn.rbm.kernels import products as states, uniforms as random
+from skbayesnn.rbm.kernels import annealed_path, bits, centring, signals, softplus
+from skbayesnn.rbm.kernels import products as states, uniforms as random, units as rbm
 from skbayesnn.sparse_bayes.kernels import activations, layers as mlp, one_row as row
 from skbayesnn.sparse_bayes.kernels import packed as stream, recursion
 from skbayesnn.sparse_bayes.kernels import sampled_runs as draws, state_recursion
@@ -121,8 +121,8 @@ def read_only(array):
 
 
 def dispatchers():
-    modules = (activations, bits, centring, draws, mlp, random, rbm, recursion, row)
-    modules += (signals, softplus, state_recursion, states, stream)
+    modules = (activations, annealed_path, bits, centring, draws, mlp, random, rbm)
+    modules += (recursion, row, signals, softplus, state_recursion, states, stream)
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in modules
@@ -385,6 +385,7 @@ CALLED = {
         "centring.weigh_about_centres",
         "units.anneal_hidden",
         "units.anneal_visible",
+        "annealed_path.anneal_small",
         "units.fractional_hidden",
         "units.fractional_softplus",
         "units.metropolis",

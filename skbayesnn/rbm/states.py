@@ -76,15 +76,21 @@ def product(states, values, out=None, then=None):
         panels, n_columns, grain = values[None], values.shape[1], 1
     if out is None:
         out = np.empty((len(states), n_columns), dtype=np.float32)
-    is_binary = states.dtype == np.uint8
-    if is_binary and states.size * n_columns > SMALL:
+    if is_small(states, n_columns):
+        multiply_small(states, panels, out)
+    elif states.dtype == np.uint8:
         _add(states, panels, out, grain, then)
         return out
-    multiply = multiply_small if is_binary else _multiply
-    multiply(states, panels, out)
+    else:
+        _multiply(states, panels, out)
     if then is not None:
         then(0, n_columns)
     return out
+
+
+def is_small(states, n_columns):
+    """Whether a product of binary states is too small for additions to pay."""
+    return states.dtype == np.uint8 and states.size * n_columns <= SMALL
 
 
 def _multiply(states, panels, out):

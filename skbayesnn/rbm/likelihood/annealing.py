@@ -23,8 +23,10 @@ from ..._parallel import Shared, at_hand, in_order, with_shared
 from ..._random import Stream, derived_seed, generator
 from ..._saved_state import saved_as
 from ..kernels import units as kernels
+from ..kernels.annealed_path import anneal_small
 from ..model import RBM, Chains, Clamp, gibbs, is_standard
-from ..states import ByFeature, by_feature, product
+from ..states import ByFeature, by_feature, is_small, product
+from ..visible import BinaryUnits
 from .estimates import summarise
 
 # Chains of a block, regardless of the number of jobs: products of the same shapes round
@@ -228,19 +230,61 @@ def _anneal(path, v, slope, place):
     ``slope`` is that of the log weights by beta, through the visible biases. ``place``
     is (seed, step, row). With features held, the weights mean nothing.
     """
-    move = _standard_move if is_standard(path.rbm) else _fractional_move
+    go = _small_moves if _is_small(path, v) else _moves
     seed, step, first_row = place
     n_moves = len(path.betas) - 1
     edges = np.linspace(0, n_moves, min(N_PARTS, n_moves) + 1).astype(int)
     log_weights, course = np.zeros(len(v)), []
+    for first, last in pairwise(edges):
+        course.append(log_weights.copy())
+        part = path._replace(betas=path.betas[first : last + 1])
+        v, slope = go(part, v, slope, (seed, step + first, first_row), log_weights)
+    works = np.diff([*course, log_weights], axis=0)
+    return Run(log_weights, works, v, step + n_moves)
+
+
+def _is_small(path, v):
+    """Whether `anneal_small` leads these states."""
+    rbm = path.rbm
+    return (
+        isinstance(rbm.units, BinaryUnits)
+        and path.clamp is None
+        and is_standard(rbm)
+        and is_small(v, len(rbm.hidden))
+    )
+
+
+def _small_moves(path, v, slope, place, log_weights):
+    """What `_moves` does, but for the last bits, for what `_is_small` finds small."""
+    rbm, (seed, step, first_row) = path.rbm, place
+    v, slope = v.copy(), slope.copy()
+    anneal_small(
+        np.ascontiguousarray(path.betas),
+        path.transposed.panels,
+        rbm.weights,
+        rbm.hidden,
+        path.base,
+        rbm.visible,
+        (np.uint64(seed), step, first_row),
+        slope,
+        log_weights,
+        v,
+    )
+    return v, slope
+
+
+def _moves(path, v, slope, place, log_weights):
+    """Lead the states along the temperatures; returns them and their slope.
+
+    Adds their growth to ``log_weights``.
+    """
+    move = _standard_move if is_standard(path.rbm) else _fractional_move
+    seed, step, first_row = place
     for number, (before, beta) in enumerate(pairwise(path.betas)):
-        if number == edges[len(course)]:
-            course.append(log_weights.copy())
         log_weights += (beta - before) * slope
         place = seed, step + number, first_row
         v, slope = move(path, v, slope, (before, beta), place, log_weights)
-    works = np.diff([*course, log_weights], axis=0)
-    return Run(log_weights, works, v, step + n_moves)
+    return v, slope
 
 
 def _standard_move(path, v, slope, betas, place, log_weights):

@@ -155,6 +155,42 @@ def test_splits_of_the_chains_change_nothing(fractional):
     assert joined.step == whole.step
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_small_models_take_the_same_moves(reverse):
+    rbm, _ = random_model(6, 9)
+    path = annealing.make_path(rbm, np.linspace(-1.0, 1.0, 9), [0.0, 0.2, 0.7, 1.0])
+    if reverse:
+        path = path._replace(betas=path.betas[::-1])
+    place = np.uint64(4), 3, 2
+    v, slope = annealing._start(path, 40, (np.uint64(3), 0, 2))
+    before = v.copy(), slope.copy()
+    weights, expected = np.full(40, 0.5), np.full(40, 0.5)
+    new = annealing._small_moves(path, v, slope, place, weights)
+    old = annealing._moves(path, v, slope, place, expected)
+    assert_array_equal(new[0], old[0])
+    assert_array_equal(new[1], old[1])
+    assert_allclose(weights, expected, rtol=1e-12)
+    assert (new[0] != v).any()
+    assert_array_equal(v, before[0])
+    assert_array_equal(slope, before[1])
+
+
+def test_what_a_small_model_is():
+    rbm, _ = random_model(6, 9)
+    fractional, _ = random_model(6, 9, fractional=True)
+    v = np.zeros((40, 9), np.uint8)
+
+    def is_small(rbm, v, clamp=None):
+        path = annealing.make_path(rbm, np.zeros(9), [0.0, 1.0], clamp)
+        return annealing._is_small(path, v)
+
+    assert is_small(rbm, v)
+    assert not is_small(fractional, v)
+    assert not is_small(rbm, v.astype(np.float32))
+    assert not is_small(rbm, np.zeros((4000, 9), np.uint8))
+    assert not is_small(rbm, v, solver.Clamp(v > 0, v.astype(np.float32)))
+
+
 @pytest.mark.parametrize("n_chains", [1, 2, 3, 127, 128, 129, 256, 257, 1000])
 def test_blocks_of_chains(n_chains):
     blocks = annealing._blocks(n_chains)
