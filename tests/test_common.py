@@ -65,7 +65,7 @@ ESTIMATORS = [
     SparseBayesStateSpaceRegressor(
         2, hidden_layer_sizes=1, reg_lambda=0.0, n_estimators=2, max_cycles=2
     ),
-    ContrastiveDivergenceRBM(8, max_updates=60, random_state=0),
+    ContrastiveDivergenceRBM(8, max_updates=20, random_state=0),
     ContrastiveDivergenceRBM(
         8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0
     ),
@@ -107,7 +107,7 @@ MORE_ESTIMATORS = [
         (1, 2), (1.0,), cv=2, n_estimators=2, hidden_layer_sizes=1, max_cycles=2
     ),
     DynamicSystemRegressor(n_estimators=2, max_cycles=2, **SMALL_SEARCH),
-    ContrastiveDivergenceRBM(8, max_updates=60, random_state=0),
+    ContrastiveDivergenceRBM(8, max_updates=20, random_state=0),
     FrankWolfeRBM(
         n_chains=100,
         fine_tune=ContrastiveDivergenceRBM(max_updates=20),

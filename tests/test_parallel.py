@@ -51,7 +51,7 @@ def test_another_error_is_not_hidden():
 
 # a fork of a process with threads, which Python 3.12 warns of
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_fits_on_a_backend_without_generators(model, n_jobs):
     expected = model.fit(X, Y).log_marginal_likelihood_

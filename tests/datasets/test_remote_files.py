@@ -280,6 +280,7 @@ fetch_cascaded_tanks(data_home=sys.argv[2])
 """
 
 
+@pytest.mark.slow
 def test_a_download_that_is_killed_leaves_nothing(
     tmp_path, no_home, server, downloader, small_mat
 ):

@@ -201,7 +201,7 @@ def false_alarms(of_residuals, of_input, names, n_seeds=150, n=500, missing=0.0)
             *(0.8, 0.8, 0.0, ["cross_correlation", "squared_input"]),
             marks=pytest.mark.slow,
         ),
-        (0.8, 0.8, 0.2, ["cross_correlation"]),
+        pytest.param(0.8, 0.8, 0.2, ["cross_correlation"], marks=pytest.mark.slow),
         pytest.param(-0.8, 0.8, 0.0, ["cross_correlation"], marks=pytest.mark.slow),
     ],
 )

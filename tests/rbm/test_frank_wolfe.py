@@ -410,6 +410,7 @@ def test_features_for_a_classifier():
     assert pipeline.score(X[900:], y[900:]) > 0.7
 
 
+@pytest.mark.slow
 def test_grid_search():
     X = digits(200)
     grid = {"unit_penalty": [0.05, 0.5], "n_components": [1, 8]}

@@ -185,17 +185,21 @@ def test_products(eager, density):
         ContrastiveDivergenceRBM(70, max_iter=2, persistent=False, random_state=0),
         ContrastiveDivergenceRBM(18, max_updates=20, random_state=0),
         FrankWolfeRBM(4, n_chains=40, n_corrective_steps=5, random_state=0),
-        FrankWolfeRBM(3, n_chains=40, alpha="learn", away_steps=True, random_state=0),
+        pytest.param(
+            FrankWolfeRBM(3, n_chains=40, alpha="learn", away_steps=True),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["persistent", "plain", "rounds", "growth", "fractional"],
 )
 @pytest.mark.parametrize("n_jobs", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_fits_do_not_depend_on_n_jobs(eager, model, n_jobs):
     X = np.random.default_rng(0).random((60, 17)) < 0.3
-    first = model.set_params(n_jobs=1).fit(X).components_.copy()
+    first = model.set_params(n_jobs=1, random_state=0).fit(X).components_.copy()
     assert_array_equal(model.set_params(n_jobs=n_jobs).fit(X).components_, first)
 
 
+@pytest.mark.slow
 def test_the_package_is_imported_where_nothing_forks():
     """As on Windows; whatever else a system may lack is looked up inside functions."""
     script = """

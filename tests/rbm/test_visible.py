@@ -170,7 +170,7 @@ def test_chains_hold_what_is_clamped():
     assert np.unique(chains.states[:, 1]).size == 50
 
 
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("reverse", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "c", [pytest.param(None, marks=pytest.mark.slow), [0.5, 1.7, 1.0]]
 )

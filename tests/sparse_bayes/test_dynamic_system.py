@@ -200,6 +200,7 @@ def test_other_calls_of_a_mixture(mixed, data, tmp_path):
     assert mixed.to_c(tmp_path / "model.c").exists()
 
 
+@pytest.mark.slow
 def test_networks_of_hidden_states_alone(data, monkeypatch, tmp_path):
     """With two numbers of states, and with one."""
     u, y = data
@@ -326,9 +327,8 @@ def test_the_same_seed_gives_the_same_model(monkeypatch, data):
     assert_same(pickle.loads(pickle.dumps(first)), first, u, y)
 
 
-@pytest.mark.parametrize(
-    "is_final", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("is_final", [False, True])
 def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data, is_final):
     """Behind the first fit of hidden states without a stretch, or to all rows."""
     u, y = data
@@ -422,7 +422,9 @@ def states_alone(data, **options):
         yield errors[0, number], plain, hidden
 
 
-@pytest.mark.parametrize("focus", ["simulation", "prediction"])
+@pytest.mark.parametrize(
+    "focus", ["simulation", pytest.param("prediction", marks=pytest.mark.slow)]
+)
 def test_hidden_states_are_scored_between_gaps(data, focus):
     """Free runs begin anew behind a gap, filters behind one of the inputs alone."""
     u, y = with_gaps(data)
@@ -440,6 +442,7 @@ def test_hidden_states_are_scored_between_gaps(data, focus):
         assert found == pytest.approx(error, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_fits_until_the_end_are_scored_until_the_end(data):
     """And those of the ensemble end where the scored ones did."""
     u, y = data
@@ -785,6 +788,7 @@ def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):
     assert rows(y) == 800
 
 
+@pytest.mark.slow
 def test_fits_of_hidden_states_go_on_from_those_that_were_scored(monkeypatch, data):
     """Once for each good one, with what it has learned; what is left begins anew."""
     calls, fit = [], search_runner.fit_or_score
@@ -840,6 +844,7 @@ def test_poor_fits_and_those_of_few_cycles_do_not_go_on():
     assert [t.goes_on_from for t in tasks] == [0, 3, None]
 
 
+@pytest.mark.slow
 def test_fits_to_fewer_rows_do_not_go_on(monkeypatch, data):
     tasks, fit = [], search_runner.fit_or_score
 
@@ -855,6 +860,7 @@ def test_fits_to_fewer_rows_do_not_go_on(monkeypatch, data):
     assert final == [(None, None)] * 3
 
 
+@pytest.mark.slow
 def test_fits_that_err_far_more_than_they_should_are_left_out(monkeypatch, data):
     """A candidate was scored well, but its only fit to the record is a poor one."""
 

@@ -125,7 +125,7 @@ def plain(model, candidate, seed):
         dict(focus="simulation"),
         pytest.param(dict(focus="prediction"), marks=pytest.mark.slow),
         dict(focus="prediction", n_restarts=2),
-        dict(initial_conditions="estimated"),
+        pytest.param(dict(initial_conditions="estimated"), marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -300,6 +300,7 @@ def test_autoregression():
     assert model.predict(np.empty((20, 0)), y_init=y[:5]).shape == (20,)
 
 
+@pytest.mark.slow
 def test_several_outputs():
     rng = np.random.default_rng(0)
     U, Y = rng.standard_normal((150, 2)), np.zeros((150, 2))
@@ -510,6 +511,7 @@ def dead_time(n_rows, delay):
     return u, y + 0.05 * rng.standard_normal(n_rows)
 
 
+@pytest.mark.slow
 def test_lags_grow_beyond_a_dead_time():
     """No lag of the grid reaches the input: the grid goes on."""
     u, y = dead_time(900, 36)
@@ -589,6 +591,7 @@ def test_in_a_pipeline(routing):
         assert -simulation_scorer(pipeline, u, y) < 0.7 * y.std()
 
 
+@pytest.mark.slow
 def test_grid_search_over_the_units():
     u, y = record(150)
     search = GridSearchCV(
@@ -779,6 +782,7 @@ def integrator(n_rows, seed=0):
     return u, y + 0.01 * rng.standard_normal(n_rows)
 
 
+@pytest.mark.slow
 def test_differences_and_heavy_tails_are_passed_on():
     model = estimator((1, 2), (1.0,), output="difference", noise="student_t")
     u, y = integrator(200)

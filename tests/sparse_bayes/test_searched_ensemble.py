@@ -253,6 +253,7 @@ def test_diverged_members_are_left_out(monkeypatch, strength):
     assert model.reg_lambda_ == model.estimators_[0].reg_lambda
 
 
+@pytest.mark.slow
 def test_members_of_which_one_start_diverged_stay(monkeypatch):
     diverge(monkeypatch, *STRENGTHS)
     u, y = record(60)
@@ -261,6 +262,7 @@ def test_members_of_which_one_start_diverged_stay(monkeypatch):
     assert {m.reg_lambda for m in model.estimators_} == set(STRENGTHS)
 
 
+@pytest.mark.slow
 def test_every_member_diverged(monkeypatch):
     diverge(monkeypatch, *STRENGTHS, n_starts=2)
     u, y = record(60)

@@ -196,6 +196,7 @@ def test_chains_that_remember_take_more_steps(correlation, is_slow, monkeypatch)
     assert np.isnan(history["correlation"][-1]) == is_slow
 
 
+@pytest.mark.slow
 def test_a_tempered_fit_continues():
     """With as many temperatures, by fit or by partial_fit."""
     X = digits(40)

@@ -36,6 +36,9 @@ from skbayesnn.rbm.training.rows import Rows
 
 of_each_kind = pytest.mark.parametrize("kind", AUTOMATIC)
 # Of one kind by default, where both have the code in common.
+mostly_kind_rounds = pytest.mark.parametrize(
+    "kind", ["rounds", pytest.param("sizes", marks=pytest.mark.slow)]
+)
 mostly_rounds = pytest.mark.parametrize(
     "fitted", ["rounds", pytest.param("sizes", marks=pytest.mark.slow)], indirect=True
 )
@@ -97,6 +100,7 @@ def test_fitted_attributes(fitted):
     assert 0.0 < history["learning_rate"][-1] < history["learning_rate"][-2]
 
 
+@mostly_rounds
 def test_what_is_tracked_is_the_likelihood_of_held_out_rows(fitted):
     """Of a model that was not repeated on all rows."""
     X_val = digits(80)[40:]
@@ -127,6 +131,7 @@ def test_the_fit_is_repeated_on_all_rows(fitted):
     assert_same_model(given, again)
 
 
+@pytest.mark.slow
 @mostly_sizes
 def test_the_repeated_fit_makes_the_same_updates(fitted, monkeypatch):
     """On the same rows it gives the same model."""
@@ -168,12 +173,14 @@ def count(patch, calls):
     ],
     ids=["fortran", "uint8", "sparse"],
 )
+@mostly_rounds
 def test_same_model_for_the_same_content(fitted, convert):
     model = automatic(fitted.kind).fit(convert(digits(40)))
     assert_same_model(model, fitted.model)
     assert_same_path(model.history_, fitted.model.history_)
 
 
+@pytest.mark.slow
 @mostly_sizes
 def test_random_state_decides(fitted):
     again = automatic(fitted.kind, random_state=np.random.RandomState(3))
@@ -182,6 +189,7 @@ def test_random_state_decides(fitted):
     assert not np.array_equal(other.components_[0], fitted.model.components_[0])
 
 
+@pytest.mark.slow
 @mostly_rounds
 def test_threads_of_matrix_products_change_nothing(fitted):
     for n_threads in (1, 2):
@@ -201,6 +209,7 @@ def test_probabilities(fitted):
     assert np.isfinite(model.score(soft))
 
 
+@pytest.mark.slow
 @mostly_sizes
 def test_copies_continue_in_the_same_way(fitted):
     first = automatic(fitted.kind, warm_start=True).fit(digits(40))
@@ -314,7 +323,7 @@ def test_states_that_annealing_misses_are_told(monkeypatch):
     assert 1.0 < float(missed) < 50.0
 
 
-@of_each_kind
+@mostly_kind_rounds
 def test_a_model_is_never_below_independent_features(kind, monkeypatch):
     """By its validation likelihood."""
     monkeypatch.setattr(tracking, "_ENUMERATED", 0)
@@ -366,7 +375,7 @@ def test_steps_are_larger_where_features_are_rare(rates, expected):
     assert settings_of(chosen, rows).learning_rate == 0.1
 
 
-@of_each_kind
+@mostly_kind_rounds
 def test_a_diverging_refit_keeps_the_old_fit(kind):
     X = digits(40)
     model = automatic(kind).fit(X)
@@ -381,7 +390,7 @@ def test_a_diverging_refit_keeps_the_old_fit(kind):
 
 
 # Before the first round has ended, within the rounds, and in the repetition.
-BY_DEFAULT = {False: (0.01, 0.1, 0.45), True: (0.01, 0.1, 0.3, 0.9)}
+BY_DEFAULT = {False: (0.01, 0.45), True: (0.1, 0.3)}
 
 
 @pytest.mark.parametrize(
@@ -415,6 +424,7 @@ def test_interrupted_fit(fitted, fraction, warm_start, monkeypatch):
     assert model.n_components_ == n_units
 
 
+@pytest.mark.slow
 @mostly_rounds
 def test_an_interrupt_of_the_repetition_keeps_the_best_round(fitted, monkeypatch):
     X = digits(40)
@@ -477,7 +487,7 @@ def test_what_is_given_stays():
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        ("rounds", 0),
+        pytest.param("rounds", 0, marks=pytest.mark.slow),
         ("sizes", 1),
         pytest.param("rounds", 1, marks=pytest.mark.slow),
         pytest.param("sizes", 0, marks=pytest.mark.slow),
@@ -490,6 +500,7 @@ def test_constant_data_have_nothing_to_learn(kind, value):
     assert (model.sample(5, n_steps=5, random_state=0) == value).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_a_fractional_model_is_trained():
     X = digits()
     init = careful(20, alpha=14.0, n_chains=200, n_corrective_steps=5)
@@ -552,6 +563,7 @@ def assert_nested(events):
     assert not open_tasks
 
 
+@mostly_sizes
 def test_callbacks_see_rounds(fitted, callbacks):
     recorder = Recorder()
     model = automatic(fitted.kind).set_callbacks(recorder).fit(digits(40))
@@ -569,10 +581,10 @@ def test_callbacks_see_rounds(fitted, callbacks):
 @pytest.mark.parametrize(
     "kind, task, n_ends",
     [
-        ("rounds", "round", 1),
+        pytest.param("rounds", "round", 1, marks=pytest.mark.slow),
         ("rounds", "round", 3),
         ("sizes", "round", 2),
-        ("sizes", "16 units", 1),
+        pytest.param("sizes", "16 units", 1, marks=pytest.mark.slow),
         ("sizes", "32 units", 1),
     ],
 )

@@ -32,6 +32,8 @@ from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn import _persistence as _checkpoint
 from skbayesnn.rbm.learning import contrastive, growth
 
+# Fits that end by themselves.
+LONG = ("rounds", "sizes", "tuned in rounds")
 # Where the hook strikes, and at which of its calls.
 KILLS = [
     # the first write comes before anything else, the second before the first epoch
@@ -40,12 +42,10 @@ KILLS = [
     ("plain", "step", 15),
     ("early", "replaced", 3),
     ("early", "writing", 4),
-    # within the rounds, and while all rows are trained on
+    # within the rounds
     ("rounds", "replaced", 3),
-    ("rounds", "step", 240),
-    # within a size, at its end, and in the last training
-    *[("sizes", "replaced", n) for n in (3, 8)],
-    ("sizes", "step", 280),
+    # while all rows are trained on
+    ("sizes", "replaced", 8),
     *[("growth", "replaced", n) for n in (3, 4, 5)],
     ("growth", "writing", 4),
     ("growth", "growing", 3),
@@ -60,10 +60,10 @@ KILLS = [
 MORE_KILLS = [
     *[("rounds", "replaced", n) for n in (2, 5)],
     ("rounds", "writing", 4),
-    ("rounds", "step", 100),
-    *[("sizes", "replaced", n) for n in (2, 5, 11)],
+    *[("rounds", "step", n) for n in (100, 240)],
+    *[("sizes", "replaced", n) for n in (2, 3, 5, 11)],
     ("sizes", "writing", 6),
-    ("sizes", "step", 200),
+    *[("sizes", "step", n) for n in (200, 280)],
     ("tuned in rounds", "replaced", 4),
 ]
 
@@ -217,7 +217,10 @@ def test_finished_units_are_not_repeated(left, monkeypatch, tmp_path):
     assert model.fine_tune_.n_iter_ > 1
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in CASES],
+)
 def test_a_finished_fit_returns_at_once(case, tmp_path, monkeypatch):
     path = tmp_path / "state"
     first = fit(case, path)

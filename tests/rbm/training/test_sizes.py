@@ -263,7 +263,7 @@ def test_runners_go_on_from_stage_to_stage(spied):
     [
         # the chains of the winner move; those of the first smaller size; those of none
         pytest.param([0.1], [-9.0], 0, marks=pytest.mark.slow),
-        ([5.0, 0.1], [-9.0, -8.0], 1),
+        pytest.param([5.0, 0.1], [-9.0, -8.0], 1, marks=pytest.mark.slow),
         ([5.0, 5.0, 5.0], [-8.0, -7.0, -9.0], 1),
     ],
     ids=range(3),
@@ -336,7 +336,7 @@ def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
     [
         # the winner does not; the next size is worse; is better; so is one more
         pytest.param([False], [-9.0], 0, marks=pytest.mark.slow),
-        ([True, True], [-9.0, -9.5], 0),
+        pytest.param([True, True], [-9.0, -9.5], 0, marks=pytest.mark.slow),
         ([True, False], [-9.0, -8.0], 1),
         pytest.param([True] * 3, [-9.0, -8.0, -7.0], 2, marks=pytest.mark.slow),
     ],
@@ -373,7 +373,10 @@ def test_larger_sizes_follow_where_a_model_overfits(
     assert_array_equal(model.components_, rbm.weights)
 
 
-@pytest.mark.parametrize("end", ["at once", "after a round", "by a callback"])
+@pytest.mark.parametrize(
+    "end",
+    ["at once", "after a round", pytest.param("by a callback", marks=pytest.mark.slow)],
+)
 def test_what_is_complete_outlives_the_end_of_another_training(
     end, from_one, monkeypatch
 ):
@@ -408,7 +411,8 @@ def test_what_is_complete_outlives_the_end_of_another_training(
     assert_array_equal(model.components_, rbm.weights)
 
 
-@pytest.mark.parametrize("n_steps", [650, pytest.param(1050, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_steps", [650, 1050])
 def test_a_race_is_resumed_at_any_stage(n_steps, from_one, monkeypatch, tmp_path):
     """Within the second, and in the last training."""
     monkeypatch.setattr(sizes, "MAX_UNITS", 2)
@@ -523,6 +527,7 @@ def test_units_that_were_searched_start_the_training_if_they_gain(
     assert np.sign(race_of(model)["gain"][-1]) == (1.0 if are_better else -1.0)
 
 
+@pytest.mark.slow
 def test_searched_units_differ(monkeypatch):
     """Each was found on rows of its own; together they are no model."""
     found = []

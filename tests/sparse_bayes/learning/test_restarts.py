@@ -219,10 +219,8 @@ def test_failure_leaves_the_old_fit():
     assert vars(model) == old
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, pytest.param(dict(initial_conditions="estimated"), marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, dict(initial_conditions="estimated")])
 def test_reproducible_for_any_n_jobs(options):
     u, y, _ = output_error(120)
     options = dict(n_estimators=3, max_cycles=5, **options)
