@@ -38,6 +38,8 @@ SETS = ("nltcs", "plants", "dna", "mushrooms", "pumsb_star", "nips", "voting")
 ESTIMATORS = {"defaults": FrankWolfeRBM, "trainer": ContrastiveDivergenceRBM}
 N_UNITS, N_EPOCHS, N_GIBBS_STEPS = (10, 30, 100, 300), (50, 500), (1, 10)
 N_JOBS = 1
+# Of each estimate: seeds are to differ by their models, not by chance of the scores.
+N_CHAINS = 500
 
 
 def likelihoods(model, X, train):
@@ -50,7 +52,7 @@ def likelihoods(model, X, train):
     with warnings.catch_warnings():
         # each direction is reported
         warnings.simplefilter("ignore", MixingWarning)
-        estimate = model.log_partition("both", random_state=0)
+        estimate = model.log_partition("both", n_chains=N_CHAINS, random_state=0)
     bound = logsumexp(-model.free_energy(np.unique(train, axis=0)))
     log_partition, forward, reverse = (
         max(one.log_partition, bound)

@@ -134,9 +134,10 @@ default="auto"
 
             Z = E_q[exp(b . h) prod_i (1 + exp(a_i + (h W)_i)) / q(h)].
 
-        "both" is this value where it is larger than that of annealing by more than
-        three standard errors, and where its interval is shorter and overlaps with that
-        of annealing. With many units, q is too narrow, and annealing is better.
+        "both" is this value where it is larger than that of annealing, by more than
+        three standard errors or with a shorter interval. A smaller value counts for
+        nothing: draws that are all far from a mode agree, and err. With many units, q
+        is too narrow, and annealing is better.
 
         References
         ----------

@@ -68,16 +68,16 @@ def with_known(result, known):
 def with_rows(result, log_weights):
     """The estimate of annealing beside that of `row_weights`.
 
-    The latter is the result where it is larger by more than its error, since what an
-    estimate does not meet is missing in it; and where its interval is shorter, and
-    overlaps with that of annealing.
+    The latter is the result where it is larger: by more than its error, or with a
+    shorter interval. What an estimate does not meet is missing in it, and in its error
+    as well: draws that are all far from a mode agree on a value that is too small.
     """
     rows = summarise(log_weights, 0.0, 1.0)
     low, high = result.interval
     result = result._replace(rows=rows)
     if rows.interval[0] > result.log_partition:
         interval = min(low, rows.interval[0]), max(high, rows.interval[1])
-    elif rows.interval[1] >= low and _width(rows) < _width(result):
+    elif rows.log_partition > result.log_partition and _width(rows) < _width(result):
         interval = rows.interval
     else:
         return result

@@ -100,14 +100,16 @@ def test_directions_that_differ(std, shift, expected):
     [
         # larger by far, though uncertain
         (8.0, 2.0, True),
-        # sharper, and within what annealing allows
-        (0.02, 0.2, True),
-        # neither: less certain, or smaller by far, since modes without rows are missing
-        (0.02, 2.5, False),
+        # larger and sharper, within what annealing allows
+        (0.05, 0.2, True),
+        # larger, but less certain
+        (0.05, 2.5, False),
+        # smaller, however sharp: modes without rows are missing
+        (-0.05, 0.2, False),
         (-8.0, 0.2, False),
     ],
 )
-def test_rows_count_where_they_find_more_or_are_more_certain(value, std, is_taken):
+def test_rows_count_where_they_find_more(value, std, is_taken):
     annealed = estimates.combine(gaussian_pair(0.5, 100, 1), 0.0)
     draws = np.random.default_rng(2).normal(value - 0.5 * std**2, std, 4000)
     found = estimates.with_rows(annealed, draws)
