@@ -53,7 +53,7 @@ class GrowthDisplay:
     >>> from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
     >>> from skbayesnn.displays import GrowthDisplay
     >>> X = load_digits().data[:100] > 7
-    >>> trainer = ContrastiveDivergenceRBM(max_updates=100)
+    >>> trainer = ContrastiveDivergenceRBM(max_updates=50)
     >>> rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(X)
     >>> display = GrowthDisplay.from_estimator(rbm)
     >>> display.chosen == rbm.n_components_

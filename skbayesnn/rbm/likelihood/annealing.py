@@ -261,7 +261,7 @@ def _small_moves(path, v, slope, place, log_weights):
     anneal_small(
         np.ascontiguousarray(path.betas),
         path.transposed.panels,
-        rbm.weights,
+        np.ascontiguousarray(rbm.weights),
         rbm.hidden,
         path.base,
         rbm.visible,

@@ -156,8 +156,11 @@ def test_splits_of_the_chains_change_nothing(fractional):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_small_models_take_the_same_moves(reverse):
-    rbm, _ = random_model(6, 9)
+@pytest.mark.parametrize("n_units", [0, 6])
+def test_small_models_take_the_same_moves(n_units, reverse):
+    rbm, _ = random_model(n_units, 9)
+    # as of a model that was loaded, or cut
+    rbm = rbm._replace(weights=np.asfortranarray(rbm.weights))
     path = annealing.make_path(rbm, np.linspace(-1.0, 1.0, 9), [0.0, 0.2, 0.7, 1.0])
     if reverse:
         path = path._replace(betas=path.betas[::-1])
