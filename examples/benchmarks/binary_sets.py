@@ -40,6 +40,7 @@ N_UNITS, N_EPOCHS, N_GIBBS_STEPS = (10, 30, 100, 300), (50, 500), (1, 10)
 N_JOBS = 1
 # Of each estimate: seeds are to differ by their models, not by chance of the scores.
 N_CHAINS = 500
+# Units or features up to which their states are enumerated.
 N_ENUMERATED = 20
 
 

@@ -32,7 +32,7 @@ from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn import _persistence as _checkpoint
 from skbayesnn.rbm.learning import contrastive, growth
 
-# Fits that end by themselves.
+# Trainings in rounds, which take long.
 LONG = ("rounds", "sizes", "tuned in rounds")
 # Where the hook strikes, and at which of its calls.
 KILLS = [
@@ -44,7 +44,7 @@ KILLS = [
     ("early", "writing", 4),
     # within the rounds
     ("rounds", "replaced", 3),
-    # while all rows are trained on
+    # at the end of a size
     ("sizes", "replaced", 8),
     *[("growth", "replaced", n) for n in (3, 4, 5)],
     ("growth", "writing", 4),
@@ -56,7 +56,8 @@ KILLS = [
     ("tuned in rounds", "replaced", 7),
     ("all tuning", "replaced", 4),
 ]
-# Those of long fits at further places.
+# Those of long fits at further places: within a size, in the last training, and while
+# all rows are trained on.
 MORE_KILLS = [
     *[("rounds", "replaced", n) for n in (2, 5)],
     ("rounds", "writing", 4),

@@ -157,9 +157,10 @@ def test_annealing_counts_the_state(fitted):
     for estimate in (result, result.forward, result.reverse):
         # without the state it would be log(3 / 2) less
         assert_allclose(estimate.log_partition, true, atol=0.01)
-        # one interval in twenty misses the truth, twice the interval one in 16,000
+        # three standard errors, which know nothing of the rounding of sums in float32:
+        # those of the rows are as small as 1e-5
         low, high = estimate.interval
-        assert abs(estimate.log_partition - true) <= high - low < 0.01
+        assert low - 1e-5 <= true <= high + 1e-5
     alone = fitted.log_partition("ais", betas=300)
     assert_allclose(alone.log_partition, true, atol=0.01)
 
