@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from display_models import Network
 from free_run_cases import fit, output_error
+from grids import each_value_once
 
 from skbayesnn.displays import LagRelevanceDisplay
 
@@ -51,8 +52,9 @@ def test_lag_relevance_wraps_and_handles_full_pruning():
     display.figure_.canvas.draw()
 
 
-@pytest.mark.parametrize("n_signals", [3, 4, 9])
-@pytest.mark.parametrize("given", ["nothing", "one of two axes"])
+@pytest.mark.parametrize(
+    *each_value_once(n_signals=[3, 9, 4], given=["nothing", "one of two axes"])
+)
 def test_lag_relevance_has_room_for_many_signals(n_signals, given):
     """No layout warning, which is an error here, and no title outside the figure."""
     model = Network([])

@@ -184,6 +184,7 @@ def false_alarms(of_residuals, of_input, names, n_seeds=150, n=500, missing=0.0)
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of_residuals", "of_input", "missing", "names"),
     [

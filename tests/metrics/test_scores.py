@@ -127,6 +127,7 @@ def test_crps_samples_against_the_double_loop():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_draws", [2, 3, 20])
 def test_crps_samples_is_unbiased_in_the_number_of_draws(n_draws):
     n = 40_000

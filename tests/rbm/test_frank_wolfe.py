@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import (
     arrays_of,
@@ -193,6 +194,7 @@ def test_away_steps_take_units_out(seed):
     assert without.score(X) < model.score(X) - 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["linearized", "likelihood"])
 def test_away_steps_do_no_harm(objective):
     """Additions and removals that undo each other lead nowhere, yet not astray."""
@@ -202,7 +204,7 @@ def test_away_steps_do_no_harm(objective):
 
 
 @pytest.mark.parametrize("objective", ["linearized", "likelihood"])
-@pytest.mark.parametrize("alpha", ["count", 3.0])
+@pytest.mark.parametrize("alpha", first_by_default(["count", 3.0]))
 def test_several_units_in_a_step(objective, alpha):
     X = digits()
     model = careful(7, objective=objective, alpha=alpha, units_per_step=3).fit(X)
@@ -258,6 +260,7 @@ def test_counted_temperature_is_a_standard_model():
     assert_allclose(other.transform(V), model.transform(V), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_fractional_partition_function_is_estimated():
     """64 features are too many to enumerate, 3 units cannot be."""
     X = digits()

@@ -147,6 +147,7 @@ def test_a_side_of_20_is_enumerated(n_units, n_features):
     assert model.log_partition_ == exact.log_partition
 
 
+@pytest.mark.slow
 def test_larger_models_are_estimated_from_both_directions():
     model = small(ContrastiveDivergenceRBM, n_components=21).fit(digits(50))
     exact = model.log_partition("exact").log_partition

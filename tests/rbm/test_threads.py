@@ -183,7 +183,10 @@ def test_products(eager, density):
     [
         ContrastiveDivergenceRBM(150, max_iter=3, batch_size=20, random_state=0),
         ContrastiveDivergenceRBM(70, max_iter=2, persistent=False, random_state=0),
-        ContrastiveDivergenceRBM(18, max_updates=20, random_state=0),
+        pytest.param(
+            ContrastiveDivergenceRBM(18, max_updates=20, random_state=0),
+            marks=pytest.mark.slow,
+        ),
         FrankWolfeRBM(4, n_chains=40, n_corrective_steps=5, random_state=0),
         pytest.param(
             FrankWolfeRBM(3, n_chains=40, alpha="learn", away_steps=True),

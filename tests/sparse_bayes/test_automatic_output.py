@@ -220,6 +220,7 @@ def fitted():
     return quietly(estimator((2,), (3.0,), max_cycles=10, cv=4), *tank())
 
 
+@pytest.mark.slow
 def test_a_tank_without_outflow_is_simulated_beyond_its_levels(fitted):
     assert fitted.output == "auto"
     results = fitted.cv_results_

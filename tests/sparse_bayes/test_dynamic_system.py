@@ -5,6 +5,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
+from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import quietly, record, start_seeds
 from sklearn.exceptions import NotFittedError
@@ -290,7 +291,9 @@ def test_every_kind_is_scored_on_the_same_stretches(monkeypatch):
         assert errors[left_out] == pytest.approx(error, rel=1e-9)
 
 
-@pytest.mark.parametrize("candidates", [(STATES,), (LAGS, STATES)], ids=len)
+@pytest.mark.parametrize(
+    "candidates", first_by_default([(STATES,), (LAGS, STATES)]), ids=len
+)
 def test_the_bands_are_calibrated_where_fits_did_not_look(
     monkeypatch, data, candidates
 ):
@@ -422,6 +425,7 @@ def states_alone(data, **options):
         yield errors[0, number], plain, hidden
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "focus", ["simulation", pytest.param("prediction", marks=pytest.mark.slow)]
 )
@@ -467,7 +471,7 @@ def test_fits_until_the_end_are_scored_until_the_end(data):
     assert {member.max_cycles for member in model.estimators_} == set(chosen.tolist())
 
 
-@pytest.mark.parametrize("focus", ["simulation", "prediction"])
+@pytest.mark.parametrize("focus", first_by_default(["simulation", "prediction"]))
 def test_all_kinds_are_scored_on_the_same_rows(monkeypatch, data, focus):
     """What would be scored by some of the candidates alone does not count."""
     of_states, rows = held_out._errors_of_states, []
@@ -513,6 +517,7 @@ def test_records_without_inputs(focus):
     assert np.abs(path - y).mean() < 0.1
 
 
+@pytest.mark.slow
 def test_one_step_ahead_where_noise_enters_the_state():
     """Hidden states with a filter come close to lags, where a free run is no use."""
     rng = np.random.default_rng(0)

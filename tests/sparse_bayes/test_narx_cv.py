@@ -42,6 +42,7 @@ def fitted():
     return quietly(estimator(), *tanks())
 
 
+@pytest.mark.slow
 def test_defaults_on_a_small_record():
     """All but the candidates and the cycles, which would take long."""
     u, y = tanks(300)
@@ -124,7 +125,7 @@ def plain(model, candidate, seed):
     [
         dict(focus="simulation"),
         pytest.param(dict(focus="prediction"), marks=pytest.mark.slow),
-        dict(focus="prediction", n_restarts=2),
+        pytest.param(dict(focus="prediction", n_restarts=2), marks=pytest.mark.slow),
         pytest.param(dict(initial_conditions="estimated"), marks=pytest.mark.slow),
     ],
     ids=str,
@@ -252,6 +253,7 @@ def test_bad_parameters(options, message):
         estimator(**options).fit(*record(60))
 
 
+@pytest.mark.slow
 def test_a_strength_given_twice_counts_once():
     u, y = record(60)
     twice = quietly(estimator((2,), (30.0, 3.0, 30.0)), u, y)
@@ -713,6 +715,7 @@ def test_current_input_is_left_out_where_that_helps(gain, expected):
     assert {c.current_input for c in given.errors} == {not expected}
 
 
+@pytest.mark.slow
 def test_current_input_of_a_system_that_answers_at_once():
     def searched(X, y):
         model = estimator((2,), (3.0,), include_current_input="auto")

@@ -55,7 +55,9 @@ def assert_same(model, expected, u, y):
     "options",
     [
         dict(),
-        dict(focus="prediction", noise="student_t"),
+        pytest.param(
+            dict(focus="prediction", noise="student_t"), marks=pytest.mark.slow
+        ),
         pytest.param(
             dict(
                 output="difference",

@@ -69,6 +69,7 @@ def rms(values):
     return np.sqrt(np.mean(values**2))
 
 
+@pytest.mark.slow
 def test_one_step_ahead_is_nearly_as_good_as_with_the_true_system(model):
     U, y = noisy_record(2000, seed=1)
     mean, std = model.predict(U, y, return_std=True)

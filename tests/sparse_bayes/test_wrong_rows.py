@@ -52,6 +52,7 @@ def test_wrong_outputs_are_told(wrong, fitted):
     assert fitted.summary_.endswith(f"; {n_wrong} outputs held to be wrong")
 
 
+@pytest.mark.slow
 def test_they_cost_little(wrong, fitted, monkeypatch):
     u, spoiled, y = wrong
     clean = quietly(robust(), u, y)

@@ -45,6 +45,7 @@ def random_small_model(number):
     return random_model(n_units, n_features, number, scale, number % 4 == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_models", "reverse"),
     [
@@ -113,6 +114,7 @@ def test_weights_of_ais_are_unbiased(fractional):
     check_mean(ratio[:, None] * (states - p @ V), np.zeros(4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fractional", [False, True])
 def test_reverse_weights_of_ais_are_unbiased(fractional):
     """Their mean is the inverse ratio; 2 tests of 1e-5."""

@@ -44,6 +44,7 @@ def test_acceptance_ratio_solves_its_equation():
     assert -1e4 < ratio < 1e4 and np.isfinite(error)
 
 
+@pytest.mark.slow
 def test_both_directions_together_err_less_than_either():
     results = [
         estimates.combine(gaussian_pair(2.5, 100, seed), 0.0) for seed in range(300)

@@ -42,10 +42,6 @@ KILLS = [
     ("plain", "step", 15),
     ("early", "replaced", 3),
     ("early", "writing", 4),
-    # within the rounds
-    ("rounds", "replaced", 3),
-    # at the end of a size
-    ("sizes", "replaced", 8),
     *[("growth", "replaced", n) for n in (3, 4, 5)],
     ("growth", "writing", 4),
     ("growth", "growing", 3),
@@ -56,13 +52,13 @@ KILLS = [
     ("tuned in rounds", "replaced", 7),
     ("all tuning", "replaced", 4),
 ]
-# Those of long fits at further places: within a size, in the last training, and while
-# all rows are trained on.
+# Those of long fits: within the rounds, within a size and at its end, in the last
+# training, and while all rows are trained on.
 MORE_KILLS = [
-    *[("rounds", "replaced", n) for n in (2, 5)],
+    *[("rounds", "replaced", n) for n in (2, 3, 5)],
     ("rounds", "writing", 4),
     *[("rounds", "step", n) for n in (100, 240)],
-    *[("sizes", "replaced", n) for n in (2, 3, 5, 11)],
+    *[("sizes", "replaced", n) for n in (2, 3, 5, 8, 11)],
     ("sizes", "writing", 6),
     *[("sizes", "step", n) for n in (200, 280)],
     ("tuned in rounds", "replaced", 4),
@@ -354,6 +350,7 @@ def test_another_fit_with_the_same_file_is_refused(tmp_path, monkeypatch):
     fit("plain", path)
 
 
+@pytest.mark.slow
 def test_a_process_with_the_same_file_is_refused(tmp_path):
     path = tmp_path / "state"
     code = (

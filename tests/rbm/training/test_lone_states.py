@@ -196,6 +196,7 @@ def test_fewer_units(fitted):
     assert others.score_samples([LONE])[0] < -10.0
 
 
+@pytest.mark.slow
 @of_rounds
 def test_a_fit_that_goes_on_learns_the_state_anew(fitted):
     model = copy_with_training(fitted).set_params(warm_start=True)

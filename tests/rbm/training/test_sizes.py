@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import naive
 import numpy as np
 import pytest
+from grids import first_by_default
 from interrupts import interrupt
 from numpy.testing import assert_array_equal
 from rbm_estimators import (
@@ -77,6 +78,7 @@ def race_of(model):
     return {name: values[of_sizes] for name, values in history.items()}
 
 
+@pytest.mark.slow
 def test_a_mixture_is_learned_by_a_few_units(from_one):
     """Close to the likelihood of the distribution itself, on new rows."""
     X, X_new = mixture_data(1000), mixture_data(2000, seed=1)
@@ -331,6 +333,7 @@ def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
     assert limits == [expected] and kept is leader
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overfits", "likelihoods", "expected"),
     [
@@ -374,8 +377,7 @@ def test_larger_sizes_follow_where_a_model_overfits(
 
 
 @pytest.mark.parametrize(
-    "end",
-    ["at once", "after a round", pytest.param("by a callback", marks=pytest.mark.slow)],
+    "end", first_by_default(["after a round", "at once", "by a callback"])
 )
 def test_what_is_complete_outlives_the_end_of_another_training(
     end, from_one, monkeypatch
@@ -432,6 +434,7 @@ def test_a_race_is_resumed_at_any_stage(n_steps, from_one, monkeypatch, tmp_path
     assert_same_path(resumed.history_, whole.history_)
 
 
+@pytest.mark.slow
 def test_noise_needs_no_more_than_the_first_size(from_one):
     X = np.random.default_rng(0).random((300, 12)) < 0.3
     model = choosing(max_updates=200).fit(X)
@@ -497,7 +500,7 @@ def test_there_is_a_largest_size(from_one, monkeypatch):
     assert 1 <= model.n_components_ <= 3
 
 
-@pytest.mark.parametrize("are_better", [True, False])
+@pytest.mark.parametrize("are_better", first_by_default([True, False]))
 def test_units_that_were_searched_start_the_training_if_they_gain(
     are_better, from_one, monkeypatch
 ):

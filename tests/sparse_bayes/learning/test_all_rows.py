@@ -48,6 +48,7 @@ def test_whole_steps_are_the_same_function_and_posterior(hidden, difference):
     np.testing.assert_allclose(back.network.theta, before.theta, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("period", "difference"),
     [

@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from grids import each_value_once
 from learning_cases import (
     GROUPS,
     linear_record,
@@ -170,10 +171,12 @@ CYCLE_GROUPS = [
 
 
 @pytest.mark.parametrize("curvature", ["full", "diag"])
-@pytest.mark.parametrize("strength", [1.0, 4.0, (1.0, 4.0)], ids=str)
 @pytest.mark.parametrize("reweight", [True, False])
-@pytest.mark.parametrize("groups", CYCLE_GROUPS, ids="+".join)
-@pytest.mark.parametrize("solver", list(SOLVERS))
+@pytest.mark.parametrize(
+    *each_value_once(
+        solver=list(SOLVERS), groups=CYCLE_GROUPS, strength=[1.0, 4.0, (1.0, 4.0)]
+    )
+)
 def test_no_cycle_ascends(solver, groups, reweight, strength, curvature):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3, 60))
@@ -286,9 +289,13 @@ def weight_limit(settings, groups, prior):
     return max(settings.kappa_weight, len(groups) * np.sqrt(kappa * largest))
 
 
-@pytest.mark.parametrize("sizes", [(5, 1), (5, 2), (4, 5, 1), (3, 4, 3, 2)], ids=str)
-@pytest.mark.parametrize("groups", GROUPS[:4], ids="+".join)
-@pytest.mark.parametrize("strength", [pytest.param(4.0, marks=pytest.mark.slow), 16.0])
+@pytest.mark.parametrize(
+    *each_value_once(
+        strength=[4.0, 16.0],
+        groups=GROUPS[:4],
+        sizes=[(5, 1), (4, 5, 1), (5, 2), (3, 4, 3, 2)],
+    )
+)
 def test_pruning_raises_the_objective_by_no_more_than_the_thresholds_allow(
     strength, groups, sizes
 ):

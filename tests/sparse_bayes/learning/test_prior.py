@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import each_value_once
 from learning_cases import (
     GROUPS,
     make_settings,
@@ -132,13 +133,11 @@ def test_gradient_by_the_group_variances(groups, strength):
             assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("curvature", ["full", "diag"])
 @pytest.mark.parametrize(
-    "strength",
-    [1.0, pytest.param(4.0, marks=pytest.mark.slow), (1.0, 4.0)],
-    ids=str,
+    *each_value_once(
+        groups=GROUPS, strength=[1.0, 4.0, (1.0, 4.0)], curvature=["full", "diag"]
+    )
 )
-@pytest.mark.parametrize("groups", GROUPS, ids="+".join)
 def test_updates_descend_to_a_stationary_point(groups, strength, curvature):
     settings = make_settings(reg_lambda=strength, curvature=curvature)
     state = state_of(groups, settings)

@@ -10,6 +10,7 @@ def training_error(member, u, y, rows=slice(2, None)):
     return rms((member.predict(u, y_init=y[:2]) - y)[rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "focus", ["prediction", pytest.param("simulation", marks=pytest.mark.slow)]
 )

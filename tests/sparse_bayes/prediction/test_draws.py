@@ -7,6 +7,7 @@ import lagged as narx
 import naive
 import numpy as np
 import pytest
+from grids import each_value_once
 from numpy.testing import assert_allclose, assert_array_equal
 from random_networks import CODES, SYSTEMS, System
 
@@ -105,9 +106,9 @@ def test_activations(activation, linear):
     assert_allclose(case.simulate(7)[0], case.expected(7)[0], rtol=1e-10, atol=1e-11)
 
 
-@pytest.mark.parametrize("linear", [False, True])
-@pytest.mark.parametrize("horizon", [1, 2, 4, 50])
-@pytest.mark.parametrize("options", SYSTEMS[:6], ids=str)
+@pytest.mark.parametrize(
+    *each_value_once(options=SYSTEMS[:6], horizon=[1, 2, 4, 50], linear=[False, True])
+)
 def test_predict_ahead_draws(options, horizon, linear):
     case = Draws(linear, **options)
     paths, diverged = case.ahead(horizon)

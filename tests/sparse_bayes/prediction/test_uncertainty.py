@@ -135,6 +135,7 @@ def test_free_run_draws_of_a_small_posterior(name, kind):
     assert_agree(draws, *model.predict(u, **start, return_std=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ahead", "free run"])
 def test_free_run_draws_at_the_fitted_posterior(models, kind):
     """A tanh system, noise 0.1: the linearised spread is right within a tenth."""
@@ -190,6 +191,7 @@ def test_noise_is_fed_back_one_step_ahead_and_not_in_simulation(models):
             assert_allclose(draws[2:].std(axis=1), std, rtol=STD_TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one step", "ahead", "free run"])
 def test_ensemble_draws_from_the_mixture(models, kind):
     u, y = record(100, seed=1)
@@ -279,6 +281,7 @@ def test_the_same_seed_gives_the_same_draws(models, name, kind):
     assert_array_equal(draw(u, **start, n_samples=20, random_state=generator), first)
 
 
+@pytest.mark.slow
 def test_n_jobs_does_not_change_the_draws():
     u, y = record(120)
     draws = [
