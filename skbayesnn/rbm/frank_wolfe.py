@@ -210,31 +210,27 @@ class FrankWolfeRBM(BaseRBM):
     -----
     **Automatic size.** With ``n_components="auto"``, rows are held out
     (``validation_fraction``, or ``X_val`` in ``fit``), and models with 16, 32, 64, ...
-    units are trained from small random weights, with 400 updates each. If the first
-    size has gained less than 0.3 % of the log-likelihood of independent features by
-    then, it trains until it has gained that (at most 5000 updates), and all sizes get
-    as many more rounds. Two doublings in a row without a gain are the last. The others
-    go on to 946 and 1681 updates, or as many rounds later. Before each of these stages,
-    sizes leave by what they have reached on the held-out rows, and by what they would
-    reach if twice the updates gained as much again as the last ones: a size than which
-    a smaller one is as good by both and gains at most 3 % of the whole with twice the
-    updates, and, after 946 updates, a size that is behind by both. A model that
-    overfits stops at its best round. In the end, sizes are equal that differ by at most
-    1 % of what was gained, or by a tenth of what twice the updates have gained. The
-    smallest of them wins, while they gain more than these 3 % that with twice as many
-    units, or the best itself if it overfits. At this size, units found by Frank-Wolfe
-    searches, each on rows of its own and scaled down to a norm of 0.5, are trained the
-    same way as a start against the random ones. The better of both is not trained anew:
-    it goes on from where it is, as `ContrastiveDivergenceRBM` does with
-    ``max_iter="auto"``: log-likelihoods are tracked during training [2]_, and chains
-    that mix too slowly get several temperatures [3]_ [4]_. If annealing in both
-    directions contradicts itself, or the rows, by more than 1 % of what training has
-    gained (at least 1 nat), up to two smaller sizes go on from where they are, too,
-    each for no more updates than cost the same, and the model with the highest
-    likelihood is returned. If it needed weight decay, so that it overfits, the next
-    larger size goes on as well, and so forth while the larger one is better. If rows
-    were held out, the training is then repeated on all rows (``refit`` of
-    ``fine_tune``).
+    units are trained from small random weights, one after the other, with 1681 updates
+    each. If the first size has gained less than 0.3 % of the log-likelihood of
+    independent features after 400 updates, it trains until it has gained that (at most
+    5000 updates), and all sizes get as many more rounds. A model that overfits stops at
+    its best round. Sizes are equal that differ on the held-out rows by at most 1 % of
+    what was gained, or by a tenth of what twice the updates have gained. When two
+    doublings of a size that equals the best are done, no larger ones are tried. The
+    smallest of these equal ones wins; while twice the updates gain more than 3 % of the
+    whole, that with twice as many units; or the best itself if it overfits. At this
+    size, units found by Frank-Wolfe searches, each on rows of its own and scaled down
+    to a norm of 0.5, are trained the same way as a start against the random ones. The
+    better of both is not trained anew: it goes on from where it is, as
+    `ContrastiveDivergenceRBM` does with ``max_iter="auto"``: log-likelihoods are
+    tracked during training [2]_, and chains that mix too slowly get several
+    temperatures [3]_ [4]_. If annealing in both directions contradicts itself, or the
+    rows, by more than 1 % of what training has gained (at least 1 nat), up to two
+    smaller sizes go on from where they are, too, each for no more updates than cost the
+    same, and the model with the highest likelihood is returned. If it needed weight
+    decay, so that it overfits, the next larger size goes on as well, and so forth while
+    the larger one is better. If rows were held out, the training is then repeated on
+    all rows (``refit`` of ``fine_tune``).
     ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
     ``max_search_iter`` belong to the searches; other parameters of the growth, and
     ``early_stopping``, are ignored. Units then have no order.

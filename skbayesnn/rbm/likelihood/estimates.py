@@ -171,5 +171,9 @@ def _log_mean(x):
 
 def _relative_error(x):
     """Standard error of the mean of 1 / (1 + exp(-x)), relative to it."""
-    terms = np.exp(log_expit(x) - _log_mean(x))
-    return terms.std(ddof=1) / np.sqrt(len(x))
+    return acceptances(x).std(ddof=1) / np.sqrt(len(x))
+
+
+def acceptances(x):
+    """1 / (1 + exp(-x)), relative to its mean."""
+    return np.exp(log_expit(x) - _log_mean(x))

@@ -24,9 +24,9 @@ import numpy as np
 
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
-from ..learning import contrastive, mixing
+from ..learning import contrastive, mixing, tempering
 from ..model import is_standard
-from . import plans, tracking
+from . import changes, plans, tracking
 from .gap import monitored_rows
 from .history import append_record, print_round
 from .job import computing, resume
@@ -151,7 +151,8 @@ def _begin(settings, job, start, monitored, base):
         tracked = tracking.track(
             contrastive.model(settings.update, state), base, job, monitored, 0
         )
-    point = Point(state, np.zeros((0, 7)), *tracked[:3])
+        states = _states(settings, job, state, plans.FIRST_ROUND, 0)
+    point = Point(state, np.zeros((0, 7)), *tracked[:5], states)
     plan = plans.first_plan(settings, state)
     return Adapting(point, point, plan, tracked.validation)
 
@@ -172,14 +173,17 @@ def run_round(settings, job, adapting, monitored, base, number):
         state, error, rate = run_segment(
             settings, job, state, segment, before.n_updates
         )
+        states = _states(settings, job, state, plan.n_updates, number + 1)
         tracked = tracking.track(
             contrastive.model(settings.update, state), base, job, monitored,
             number + 1, plan.betas, plan.n_updates, settings.n_jobs,
             draws=_draws(settings, job, state, number),
             doubted=partial(_is_doubtful, adapting.best),
+            predicted=_predicted(settings, before, state, states),
         )  # fmt: skip
-    path = np.vstack([before.path, [*segment, tracked.validation]])
-    point = Point(state, path, *tracked[:3])
+    adapting = _corrected(adapting, tracked.shift)
+    path = np.vstack([adapting.current.path, [*segment, tracked.validation]])
+    point = Point(state, path, *tracked[:5], states)
     record = {
         "n_updates": point.n_updates,
         "learning_rate": rate,
@@ -189,19 +193,26 @@ def run_round(settings, job, adapting, monitored, base, number):
         "mean_error": error,
         "log_likelihood": tracked.log_likelihood,
         "validation_log_likelihood": tracked.validation,
-        "log_partition_error": tracked.error,
+        "log_partition_error": tracked.level_error,
     }
-    plan = plan._replace(betas=tracked.betas)
+    plan = adapting.plan._replace(betas=tracked.betas)
     is_plain = plan.n_replicas == 1 and plan.n_gibbs_steps == 1
     if settings.adapts_gibbs and is_plain:
-        seed = derived_seed(job.seed, Stream.MIXING, number)
-        rows = _rows_to_jump_to(settings, job, state)
-        n_steps = int(np.clip(_MIXING * plan.n_updates, *_MIXING_STEPS))
-        record["correlation"] = mixing.chain_correlation(state, n_steps, seed, rows)
-        plan = plan._replace(correlation=record["correlation"])
-        if plan.correlation > _MAX_CORRELATION:
-            plan = plans.mix_faster(settings, plan, state)
+        plan = _with_mixing(settings, job, plan, state, number)
+        record["correlation"] = plan.correlation
     return adapting._replace(current=point, plan=plan), record
+
+
+def _with_mixing(settings, job, plan, state, number):
+    """The plan with what the chains remember, and other chains if that is too much."""
+    seed = derived_seed(job.seed, Stream.MIXING, number)
+    rows = _rows_to_jump_to(settings, job, state)
+    n_steps = int(np.clip(_MIXING * plan.n_updates, *_MIXING_STEPS))
+    correlation = mixing.chain_correlation(state, n_steps, seed, rows)
+    plan = plan._replace(correlation=correlation)
+    if correlation > _MAX_CORRELATION:
+        plan = plans.mix_faster(settings, plan, state)
+    return plan
 
 
 def _rows_to_jump_to(settings, job, state):
@@ -224,6 +235,48 @@ def _draws(settings, job, state, number):
         state,
         seed=derived_seed(job.seed, Stream.MIXING, number, 1),
         rows=_rows_to_jump_to(settings, job, state),
+    )
+
+
+def _states(settings, job, state, n_updates, number):
+    """States of the model that tell what a round has changed; None without."""
+    draws = _draws(settings, job, state, number)
+    if draws is None or tracking.is_exact(state.rbm):
+        return None
+    n_states = changes.n_states(_n_chains(state), n_updates)
+    return draws(n_states) if n_states else None
+
+
+def _n_chains(state):
+    """Chains of the model itself, without those at other temperatures."""
+    chains = state.chains
+    return len(chains.states[-1] if isinstance(chains, tempering.Replicas) else chains)
+
+
+def _predicted(settings, before, state, states):
+    """The log partition function after a round, and its change; None without states."""
+    is_known = states is not None and before.states is not None
+    if not is_known or _n_chains(before.state) != _n_chains(state):
+        return None
+    models = [contrastive.model(settings.update, one) for one in (before.state, state)]
+    change = changes.log_ratio(*models, before.states, states, _n_chains(state))
+    error = float(np.hypot(before.level_error, change.error))
+    return changes.Estimate(before.log_partition + change.value, error), change
+
+
+def _corrected(adapting, shift):
+    """All points with the level that is known now."""
+    current, best, *others = (
+        changes.corrected(point, shift)
+        for point in (adapting.current, adapting.best, *adapting.others)
+    )
+    # what the last change of plan has to exceed is the best point of then
+    score = adapting.plan.score_at_change + best.validation - adapting.best.validation
+    return adapting._replace(
+        current=current,
+        best=best,
+        plan=adapting.plan._replace(score_at_change=score),
+        others=tuple(others),
     )
 
 
@@ -319,12 +372,30 @@ def _choose(settings, job, adapting, number):
     if adapting.plan.cools:
         points.append(adapting.current)
     measured = _measure(settings, job, points, number)
-    k = int(np.argmax([one.validation for one in measured]))
+    k = int(len(points) > 1 and _is_better(points, measured))
     return _measured_point(points[k], measured[k]), measured[k]
 
 
+def _is_better(points, measured):
+    """Whether the second of two points is, by annealing and by what has changed."""
+    one, other = measured
+    error = float(np.hypot(one.error, other.error))
+    precise = changes.Estimate(other.validation - one.validation, error)
+    one, other = points
+    if other.states is not None:
+        sharp = changes.Estimate(other.validation - one.validation, other.error)
+        precise = changes.combined_difference(precise, sharp)
+    return precise.value > 0.0
+
+
 def _measured_point(point, measured):
-    return point._replace(validation=measured.validation, error=measured.error)
+    shift = point.validation - measured.validation
+    return point._replace(
+        validation=measured.validation,
+        error=measured.error,
+        log_partition=point.log_partition + shift,
+        level_error=measured.error,
+    )
 
 
 def _measure(settings, job, points, number):

@@ -25,7 +25,7 @@ from ..model import is_standard
 from . import tracking
 
 # Updates of the first round, and growth of their number from round to round.
-_FIRST_ROUND = 100
+FIRST_ROUND = 100
 _GROWTH = 1 / 3
 _LONGEST_ROUND = 2000
 # Rounds without a gain after which training returns to the best model.
@@ -109,7 +109,15 @@ class Point(NamedTuple):
     log_likelihood: float
     validation: float
     error: float
-    """standard error that both have in common, nats"""
+    """standard error that both have in common, nats: against the points next to this
+    one, if states of the chains tell how they differ"""
+    log_partition: float = np.nan
+    level_error: float = 0.0
+    """standard error of both by themselves, nats"""
+    states: np.ndarray | None = None
+    """visible states of the model by its chains, for `changes`"""
+    shift: float = 0.0
+    """sum of the corrections of the level since this point was reached"""
 
     @property
     def n_updates(self):
@@ -136,7 +144,7 @@ def first_plan(settings, state):
         settings.learning_rate,
         update.n_gibbs_steps,
         update.weight_decay,
-        min(_FIRST_ROUND, settings.max_updates),
+        min(FIRST_ROUND, settings.max_updates),
         # a fit that is continued may have several
         contrastive.n_replicas(state),
     )
@@ -187,12 +195,12 @@ def noise(one, other):
 
 
 def _next_round(settings, point):
-    n_updates = max(_FIRST_ROUND, min(_LONGEST_ROUND, int(_GROWTH * point.n_updates)))
+    n_updates = max(FIRST_ROUND, min(_LONGEST_ROUND, int(_GROWTH * point.n_updates)))
     return max(1, min(n_updates, settings.max_updates - point.n_updates))
 
 
 def last_round(settings, point):
-    least = min(_FIRST_ROUND, settings.max_updates)
+    least = min(FIRST_ROUND, settings.max_updates)
     return max(least, int(_COOL_DOWN * point.n_updates))
 
 

@@ -1,13 +1,10 @@
 """The number of hidden units: sizes that double race for the validation rows.
 
-All sizes are trained for the same number of rounds, from small random weights. The
-first size trains until it has left the plateau where all start, on which sizes cannot
-be told apart. Then, at three stages, each with about twice the updates of the one
-before, they are compared by how far they came, and by how far they would come if twice
-the updates gained as much again as the last ones did. A size leaves the race where a
-smaller one is as good by both, or where it is behind by both. Of those that are hardly
-behind the best at the end, the smallest has won, or the next one while all still gain
-much, or the best itself if it overfits. Against it, units that were found by
+Each size is trained for the same number of rounds, from small random weights. The
+first one trains until it has left the plateau where all start, on which sizes cannot
+be told apart. Sizes double until two doublings of one have brought hardly anything. Of
+those that are hardly behind the best, the smallest has won, or the next one while all
+still gain much, or the best itself if it overfits. Against it, units that were found by
 Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
 trains on from where it is. If its chains do not move between its modes in the end, so
 that its likelihood is in doubt, the best smaller sizes are trained on as well, each for
@@ -34,14 +31,13 @@ from .start import independent_model, start_model, start_training
 _FIRST = 16
 # Largest number that is tried, unless there are fewer rows.
 MAX_UNITS = 1024
-# Rounds after which sizes are compared: 400, 946 and 1,681 updates, if training gains
-# something in the first ones.
+# Rounds after which a size gets the temperatures of others, 400 and 946 updates, and
+# those after which sizes are compared, 1,681 updates, if training gains something in
+# the first ones.
 _STAGES = 4, 7, 9
 # Gain that is none yet, as a fraction of the log-likelihood of independent features,
 # and the updates after which there may be nothing to gain.
 _PLATEAU, _PLATEAU_UPDATES = 0.003, 5000
-# Fraction of the whole gain by which a larger size has to be ahead.
-_LEAST_GAIN = 0.003
 # A smaller gain may be chance, nats.
 _LEAST = 0.02
 # Fraction of the whole gain by which sizes differ without a meaning for the training
@@ -50,14 +46,12 @@ _HARDLY = 0.01
 # The same, as a fraction of what twice the updates have gained the best: at first, all
 # sizes learn the same, and large ones more slowly.
 _HARDLY_SO_FAR = 0.1
-# Multiple of it by which a size has to be behind to leave: the estimates scatter.
-_FAR = 3
 # Fraction of the whole gain by which twice the updates may have raised a size whose
 # comparison with others is settled.
 _SETTLED = 0.03
-# Doublings in a row without a gain after which sizes double no more: estimates are
-# noisy.
-_MAX_IN_VAIN = 2
+# Doublings of a size that is hardly behind the best, after which they end: the next one
+# may yet win, and estimates are noisy.
+_IN_VAIN = 2
 # Smaller sizes that are trained to their end where the chains of the winner do not move
 # between its modes.
 _MAX_OTHERS = 2
@@ -91,11 +85,6 @@ class Runner(NamedTuple):
     def score(self):
         """Validation log-likelihood of the best model so far, nats."""
         return self.outcome.best.validation
-
-    @property
-    def hope(self):
-        """The same after twice the updates, if they gain as much as the last ones."""
-        return self.score + self.gain
 
     @property
     def is_on_plateau(self):
@@ -248,28 +237,19 @@ def race(settings, search, job, task):
 def _race_sizes(settings, job, run):
     """The runner of the size that has won, and the rounds of the stages."""
     limit = max(1, min(MAX_UNITS, len(job.train)))
-    size, n_in_vain, runners, stages = min(_FIRST, limit), 0, [], _STAGES
+    size, runners, stages = min(_FIRST, limit), [], _STAGES
     # bound: sizes double up to the limit
     while True:
         new = Runner(f"{size} units", size, partial(_random_units, settings))
         new = run(new, stages[0])
         if not runners:
             new, stages = _leave_plateau(new, run)
-        n_in_vain = n_in_vain + 1 if _is_vain(new, runners) else 0
+        for n_rounds in stages[1:]:
+            new = run(new, n_rounds, _effort([*runners, new]))
         runners.append(new)
-        if n_in_vain == _MAX_IN_VAIN or size == limit:
-            break
+        if size == limit or _has_enough_units(runners):
+            return _chosen(runners), stages
         size = min(2 * size, limit)
-    # small sizes may be slow at first, and cost little
-    runners = _without_vain(runners)
-    for n_rounds in stages[1:]:
-        if n_rounds > stages[1]:
-            runners = _without_hopeless(_without_vain(runners))
-        if len(runners) == 1:
-            break
-        effort = _effort(runners)
-        runners = [run(one, n_rounds, effort) for one in runners]
-    return _chosen(runners), stages
 
 
 def _leave_plateau(runner, run):
@@ -314,40 +294,20 @@ def _hardly(runners):
     return max(_LEAST, _HARDLY * _whole(runners), so_far)
 
 
-def _is_vain(large, smaller):
-    """Whether one of the smaller sizes is as good, now and by what it may gain."""
-    if not smaller:
-        return False
-    runners = [large, *smaller]
-    hardly, least = _hardly(runners), max(_LEAST, _LEAST_GAIN * _whole(runners))
-    return any(
-        one.score >= large.score - hardly
-        and one.hope >= large.hope - least
-        and _is_settled(one, runners)
-        for one in smaller
-    )
+def _near(runners):
+    """Those that are hardly behind the best."""
+    least = _best(runners).score - _hardly(runners)
+    return [one for one in runners if one.score >= least]
+
+
+def _has_enough_units(runners):
+    """Whether doubling the smallest of the near ones has brought hardly anything."""
+    doubled = runners[:-_IN_VAIN]
+    return bool(doubled) and _near(runners)[0].n_units <= doubled[-1].n_units
 
 
 def _is_settled(runner, runners):
     return runner.gain <= _SETTLED * _whole(runners)
-
-
-def _without_vain(runners):
-    """Those that no smaller one of them is as good as; sizes rise."""
-    kept = []
-    for one in runners:
-        if not _is_vain(one, kept):
-            kept.append(one)
-    return kept
-
-
-def _without_hopeless(runners):
-    """Those that are not behind, now and by what they may gain."""
-    far, score = _FAR * _hardly(runners), _best(runners).score
-    hope = max(one.hope for one in runners)
-    return [
-        one for one in runners if one.score >= score - far or one.hope >= hope - far
-    ]
 
 
 def _chosen(runners):
@@ -360,8 +320,7 @@ def _chosen(runners):
     best = _best(runners)
     if best.has_ended:
         return best
-    least = best.score - _hardly(runners)
-    near = [one for one in runners if one.score >= least]
+    near = _near(runners)
     if _is_settled(best, runners):
         return near[0]
     return [one for one in near if one.n_units <= 2 * near[0].n_units][-1]

@@ -7,6 +7,9 @@ a training differ. Each tells how many temperatures the next one needs, and wher
 The other draws the hidden states of rows of data (`likelihood.row_weights`): a mode of
 the data which the model overrates, and to which no annealed chain comes, is in it. What
 either misses makes the model look better, so the lower likelihood of both counts.
+
+A prediction from the last model, by what `changes` says of the round between both, is
+more certain than either, unless they contradict it.
 """
 
 from typing import NamedTuple
@@ -20,6 +23,7 @@ from ..likelihood.bound import log_partition_bound
 from ..likelihood.estimates import acceptance_ratio, combine, summarise
 from ..likelihood.row_weights import log_row_weights
 from ..model import is_standard
+from .changes import Estimate, reconcile
 from .gap import log_probabilities, monitored_rows
 
 # Units of the smaller side up to which the states are enumerated.
@@ -48,14 +52,21 @@ class Tracked(NamedTuple):
     validation: float
     """the same of the validation rows; NaN without"""
     error: float
-    """standard error of the log partition function, nats"""
+    """standard error of the log partition function, nats: of its change, if it was
+    predicted"""
+    log_partition: float
+    level_error: float
+    """standard error of the log partition function itself, nats"""
     betas: np.ndarray
     """temperatures for the next estimate"""
+    shift: float = 0.0
+    """by how much the log partition function exceeds its prediction, which the earlier
+    ones share"""
 
 
 def track(
     rbm, base, job, monitored, number, betas=FIRST_BETAS, most=_FEWEST, n_jobs=None,
-    *, draws=None, doubted=None,
+    *, draws=None, doubted=None, predicted=None,
 ):  # fmt: skip
     """Estimate the log-likelihoods of a model.
 
@@ -78,7 +89,10 @@ def track(
         ``draws(n)`` gives so many states of the model by the chains of the training,
         from which annealing goes back. Without, it starts where it has arrived.
     doubted : callable, optional
-        Tells of a `Tracked` whether it is to be estimated again, by more chains.
+        Tells of a `Tracked` whether it is to be estimated again, by more chains, where
+        nothing is predicted.
+    predicted : pair of Estimate, optional
+        The log partition function, and by how much it has changed.
 
     Returns
     -------
@@ -90,22 +104,47 @@ def track(
         held_out = log_probabilities(rbm, job.validation)
         values.append((held_out, job.validation))
 
-    def tracked(log_partition, error):
-        validation = np.nan if held_out is None else held_out.mean() - log_partition
-        likelihood = train.mean() - log_partition
-        return Tracked(float(likelihood), float(validation), float(error), betas)
+    def tracked(level, error=None, shift=0.0):
+        error = level.error if error is None else error
+        validation = np.nan if held_out is None else held_out.mean() - level.value
+        found = train.mean() - level.value, validation, error, *level
+        return Tracked(*map(float, found), betas, shift)
 
-    if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
-        return tracked(exact.log_partition(rbm), 0.0)
+    if is_exact(rbm):
+        return tracked(Estimate(exact.log_partition(rbm), 0.0))
     seed = int(derived_seed(job.seed, Stream.TRACKING, number))
     path = annealing.make_path(rbm, base, betas)
     known = _by_rows(rbm, values, monitored, _SHORT, seed)
+
+    def annealed(pair):
+        return _larger(_by_annealing(path, pair), known)
+
     pair = annealing.run_both(path, _N_CHAINS, seed, n_jobs, draws)
-    found = tracked(*_larger(_by_annealing(path, pair), known))
-    if doubted is not None and doubted(found):
-        more = annealing.run_both(path, _MANY_CHAINS, seed, n_jobs, draws)
-        found = tracked(*_larger(_by_annealing(path, more), known))
+    level = annealed(pair)
+    if predicted is None:
+        is_doubtful = doubted is not None and doubted(tracked(level))
+    else:
+        is_doubtful = level.contradicts(predicted[0])
+    if is_doubtful:
+        level = annealed(annealing.run_both(path, _MANY_CHAINS, seed, n_jobs, draws))
+    if predicted is None:
+        found = tracked(level)
+    else:
+        found = _with_prediction(tracked, level, *predicted)
     return found._replace(betas=_next_betas(pair, most))
+
+
+def _with_prediction(tracked, annealed, predicted, change):
+    """The `Tracked` by both; ``tracked`` makes it."""
+    level, contradict = reconcile(annealed, predicted)
+    if contradict:
+        return tracked(level)
+    return tracked(level, change.error, level.value - predicted.value)
+
+
+def is_exact(rbm):
+    """Whether the states are enumerated."""
+    return not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED
 
 
 class Measured(NamedTuple):
@@ -137,7 +176,7 @@ def measure(rbm, base, job, number, n_betas, n_jobs=None, *, draws=None):
     """
     values = log_probabilities(rbm, job.validation)
     energy = values.mean()
-    if not len(rbm.weights) or exact.size(rbm) <= _ENUMERATED:
+    if is_exact(rbm):
         value = float(energy - exact.log_partition(rbm))
         return Measured(value, value, value, 0.0, 0.0)
     seed = int(derived_seed(job.seed, Stream.TRACKING, number, 1))
@@ -157,18 +196,11 @@ def measure(rbm, base, job, number, n_betas, n_jobs=None, *, draws=None):
     return Measured(float(energy - log_partition), forward, reverse, error, missed)
 
 
-class _Estimate(NamedTuple):
-    """Of a log partition function, in nats."""
-
-    value: float
-    error: float
-
-
 def _by_annealing(path, pair):
     """Both directions, by Bennett's acceptance ratio."""
     ratio, error = acceptance_ratio(pair.forward, pair.reverse)
     value = annealing.base_log_partition(path.rbm, path.base) + ratio
-    return _Estimate(float(value), float(error))
+    return Estimate(float(value), float(error))
 
 
 def _by_rows(rbm, values, rows, amount, seed):
@@ -179,13 +211,13 @@ def _by_rows(rbm, values, rows, amount, seed):
     """
     bound = max(log_partition_bound(one, of.are_states) for one, of in values)
     if not is_standard(rbm):
-        return _Estimate(bound, 0.0)
+        return Estimate(bound, 0.0)
     n_draws, n_rows = amount
     log_weights = log_row_weights(rbm, rows.spread(n_rows), n_draws, seed)
     found = summarise(log_weights, 0.0, 1.0)
     # the interval is three standard errors to both sides
     error = (found.interval[1] - found.log_partition) / 3.0
-    return _larger(_Estimate(found.log_partition, error), _Estimate(bound, 0.0))
+    return _larger(Estimate(found.log_partition, error), Estimate(bound, 0.0))
 
 
 def _larger(one, other):

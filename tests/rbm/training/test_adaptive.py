@@ -80,7 +80,7 @@ def test_the_model_that_has_cooled_counts_if_it_is_better(gain, is_last, monkeyp
 def test_what_chance_may_have_raised_is_doubted():
     """A gain of up to four standard errors, of both models."""
     estimates = [
-        tracking.Tracked(-25.0, value, 0.1, tracking.FIRST_BETAS)
+        tracking.Tracked(-25.0, value, 0.1, 9.0, 0.1, tracking.FIRST_BETAS)
         for value in (-30.1, -29.9, -29.5, -29.3)
     ]
     best = BEST._replace(error=0.1)

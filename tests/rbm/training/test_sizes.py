@@ -66,8 +66,8 @@ def up_to_four(from_one, monkeypatch):
 
 
 def never_end(monkeypatch):
-    """No size is in vain."""
-    monkeypatch.setattr(sizes, "_is_vain", lambda large, smaller: False)
+    """Sizes double up to the limit."""
+    monkeypatch.setattr(sizes, "_has_enough_units", lambda runners: False)
 
 
 def race_of(model):
@@ -163,29 +163,33 @@ def test_a_best_size_that_overfits_wins(ended, expected):
     assert sizes._chosen(runners).n_units == expected
 
 
-def test_a_larger_size_has_to_be_ahead():
-    """Now, or by what it may gain with twice the updates."""
-    small = runner(16, -30.0, gain=0.5)
-    assert sizes_of(sizes._without_vain([small, runner(32, -29.9, 0.4)])) == [16]
-    assert sizes_of(sizes._without_vain([small, runner(32, -29.5, 0.2)])) == [16, 32]
-    assert sizes_of(sizes._without_vain([small, runner(32, -29.9, 0.5)])) == [16, 32]
-    # not if the smaller one gains so much that nothing is settled
-    small = runner(16, -30.0, gain=1.0)
-    assert sizes_of(sizes._without_vain([small, runner(32, -29.9, 0.9)])) == [16, 32]
-    # against those that are left: small steps add up
-    steps = [runner(16, -30.0, 0.2), runner(32, -29.85), runner(64, -29.7)]
-    assert sizes_of(sizes._without_vain(steps)) == [16, 64]
+@pytest.mark.parametrize(
+    "values, expected",
+    [
+        ([-30.0], False),
+        # the next one may yet be better
+        ([-30.0, -30.1], False),
+        ([-30.0, -30.1, -30.1], True),
+        # of a gain of 20 nats, 0.2 make no difference
+        ([-30.15, -30.1, -30.0], True),
+        ([-30.25, -30.1, -30.0], False),
+        ([-30.25, -30.1, -30.0, -30.0], True),
+    ],
+)
+def test_sizes_end_when_two_doublings_of_one_bring_nothing(values, expected):
+    runners = [runner(16 * 2**k, value) for k, value in enumerate(values)]
+    assert sizes._has_enough_units(runners) is expected
 
 
-def test_a_size_that_is_behind_and_gains_less_leaves():
-    best = runner(64, -30.0, gain=0.5)
-    behind, rising = runner(16, -31.0, gain=0.6), runner(32, -31.0, gain=1.6)
-    assert sizes_of(sizes._without_hopeless([behind, rising, best])) == [32, 64]
-    # by less than what makes a difference, none does
-    assert sizes_of(sizes._without_hopeless([runner(8, -30.1), best])) == [8, 64]
+def test_sizes_that_still_gain_much_differ_by_chance():
+    """A tenth of what the best has gained by its last updates."""
+    runners = [runner(16, -30.3), runner(32, -30.0), runner(64, -30.1)]
+    assert not sizes._has_enough_units(runners)
+    runners[1] = runner(32, -30.0, gain=4.0)
+    assert sizes._has_enough_units(runners)
 
 
-def test_all_sizes_get_the_temperatures_of_the_one_with_most():
+def test_sizes_get_the_temperatures_of_the_one_with_most():
     plain, tempered = runner(16, -30.0), runner(32, -30.0, n_replicas=5)
     steps = runner(64, -30.0, n_gibbs_steps=10)
     expected = dict(n_replicas=5, n_gibbs_steps=10)

@@ -14,6 +14,7 @@ from rbm_models import (
 from skbayesnn._persistence import Checkpoint
 from skbayesnn.rbm.likelihood import exact
 from skbayesnn.rbm.training import tracking
+from skbayesnn.rbm.training.changes import Estimate
 from skbayesnn.rbm.training.job import Job
 from skbayesnn.rbm.training.rows import Rows
 
@@ -204,3 +205,48 @@ def test_chains_of_the_training_reveal_a_mode_without_rows():
     # what nothing else tells is told by the directions, which contradict each other
     assert plain.gap < 1.0 and found.gap > 50.0
     assert found.validation < plain.validation - 20.0
+
+
+def track_with(predicted, rbm, monkeypatch):
+    """By annealing alone and a prediction; also the numbers of chains."""
+    n_chains, run_both = [], tracking.annealing.run_both
+
+    def counted(path, n, *more):
+        n_chains.append(n)
+        return run_both(path, n, *more)
+
+    monkeypatch.setattr(tracking, "_SHORT", (2, 1))
+    monkeypatch.setattr(tracking.annealing, "run_both", counted)
+    found = track(rbm, predicted=predicted)
+    monkeypatch.undo()
+    return found, n_chains
+
+
+def test_a_prediction_is_corrected_by_annealing(monkeypatch):
+    rbm, _ = random_model(18, 17, 1, 0.5)
+    alone, _ = track_with(None, rbm, monkeypatch)
+    near = Estimate(alone.log_partition + alone.level_error, alone.level_error)
+    found, n_chains = track_with((near, Estimate(0.3, 1e-3)), rbm, monkeypatch)
+    assert n_chains == [100]
+    # half of the way
+    assert found.shift == pytest.approx(-0.5 * alone.level_error)
+    assert found.log_partition == pytest.approx(near.value + found.shift)
+    assert found.level_error == pytest.approx(alone.level_error / np.sqrt(2.0))
+    assert found.error == 1e-3
+    energies = found.log_likelihood + found.log_partition
+    assert energies == pytest.approx(alone.log_likelihood + alone.log_partition)
+
+
+@pytest.mark.parametrize("gap", [5.0, -5.0])
+def test_a_prediction_that_annealing_contradicts(gap, monkeypatch):
+    """Annealing is repeated with more chains; the larger partition function counts."""
+    rbm, _ = random_model(18, 17, 1, 0.5)
+    far = Estimate(exact.log_partition(rbm) + gap, 0.1)
+    found, n_chains = track_with((far, Estimate(0.3, 1e-3)), rbm, monkeypatch)
+    assert n_chains == [100, 300] and found.shift == 0.0
+    if gap > 0.0:
+        assert found.log_partition == far.value
+        assert found.error == found.level_error == far.error
+    else:
+        expected = exact.log_partition(rbm)
+        assert abs(found.log_partition - expected) < 5.0 * found.error
