@@ -151,8 +151,9 @@ class ContrastiveDivergenceRBM(BaseRBM):
 
     With ``max_iter="auto"``, updates go in rounds, each a third of all before and at
     most 2000. After each, log-likelihoods are estimated by a short annealed importance
-    sampling (exactly up to 16 units or features) [5]_. While the validation rows gain,
-    training continues. With ``learning_rate="auto"``, updates follow the natural
+    sampling and by states of the chains before and after the round, which tell what it
+    has gained [5]_ (exactly up to 16 units or features). While the validation rows
+    gain, training continues. With ``learning_rate="auto"``, updates follow the natural
     gradient of the hidden units [8]_, and with ``n_gibbs_steps="auto"``, too,
     persistent chains jump between modes by Metropolis steps of their hidden states. If
     the chains remember their states after as many steps as a fifth of a round has

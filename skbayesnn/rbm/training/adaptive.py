@@ -1,17 +1,17 @@
 """Training that measures what it does, in rounds of updates.
 
 Each round is a third of what was done before. After it, the log-likelihoods of training
-and validation rows are estimated, and `plans` decides what follows: chains that
-remember where they were many steps ago get several temperatures; training goes on, or
-back to the best model with other settings, or it ends there, and the step size falls to
-zero.
+and validation rows are estimated (`tracking`), by what the round has gained
+(`changes`), and `plans` decides what follows: chains that remember where they were many
+steps ago get several temperatures; training goes on, or back to the best model with
+other settings, or it ends there, and the step size falls to zero.
 
 The step size falls with the root of the number of updates, besides: a constant one
 stirs up the weights, which looks like overfitting.
 
-Short estimates scatter, and the best of many errs upwards. One that is a little better
-than the best is repeated with more chains. Which point was the best, and whether the
-last one is better, are decided by precise estimates.
+Without states of the chains, estimates scatter, and the best of many errs upwards. One
+that is a little better than the best is repeated with more chains. Which point was the
+best, and whether the last one is better, are decided by precise estimates, too.
 
 The path to the best model is kept: the same updates can be run on other rows.
 """
@@ -270,8 +270,10 @@ def _corrected(adapting, shift):
         changes.corrected(point, shift)
         for point in (adapting.current, adapting.best, *adapting.others)
     )
-    # what the last change of plan has to exceed is the best point of then
-    score = adapting.plan.score_at_change + best.validation - adapting.best.validation
+    # what the last change of plan has to exceed is the best point of then: if that is
+    # the best one still, it is exactly its score
+    gained = adapting.best.validation - adapting.plan.score_at_change
+    score = best.validation - gained
     return adapting._replace(
         current=current,
         best=best,

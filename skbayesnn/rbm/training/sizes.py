@@ -43,6 +43,8 @@ _LEAST = 0.02
 # Fraction of the whole gain by which sizes differ without a meaning for the training
 # that follows.
 _HARDLY = 0.01
+# The same if little training follows.
+_HARDLY_IN_THE_END = 0.003
 # The same, as a fraction of what twice the updates have gained the best: at first, all
 # sizes learn the same, and large ones more slowly.
 _HARDLY_SO_FAR = 0.1
@@ -315,11 +317,12 @@ def _chosen(runners):
 
     Which of them is ahead is chance, and the training that follows is longer. If they
     still gain much, a larger one can use it. Where the best one has ended, little
-    training follows, and it stays ahead.
+    training follows, and what is ahead stays so.
     """
     best = _best(runners)
     if best.has_ended:
-        return best
+        least = best.score - max(_LEAST, _HARDLY_IN_THE_END * _whole(runners))
+        return next(one for one in runners if one.score >= least)
     near = _near(runners)
     if _is_settled(best, runners):
         return near[0]

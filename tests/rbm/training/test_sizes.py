@@ -163,6 +163,13 @@ def test_a_best_size_that_overfits_wins(ended, expected):
     assert sizes._chosen(runners).n_units == expected
 
 
+def test_a_best_size_that_overfits_has_to_be_ahead():
+    """By 0.06 nats, if 20 were gained."""
+    best = runner(32, -30.0)._replace(has_ended=True)
+    for score, expected in [(-30.05, 16), (-30.07, 32)]:
+        assert sizes._chosen([runner(16, score), best]).n_units == expected
+
+
 @pytest.mark.parametrize(
     "values, expected",
     [
