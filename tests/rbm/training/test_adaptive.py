@@ -88,6 +88,30 @@ def test_what_chance_may_have_raised_is_doubted():
     assert doubted == [False, True, True, False]
 
 
+def test_a_correction_of_the_level_is_no_gain():
+    """Of any size: or changes of plan that are in vain would never end the training."""
+    rng = np.random.default_rng(0)
+    for value, shift in rng.normal((-30.0, 0.0), (9.0, 0.1), (50, 2)):
+        best = point(value)._replace(level_error=0.2)
+        current = point(value - 0.1)._replace(level_error=0.2)
+        state = adapting(current, best, score_at_change=value)._replace(
+            others=(current,)
+        )
+        found = adaptive._corrected(state, shift)
+        assert found.plan.score_at_change == found.best.validation
+        moved = found.best.validation - value
+        assert moved == pytest.approx(-shift) and moved != 0.0
+        assert found.current.validation == pytest.approx(value - 0.1 + moved)
+        assert found.others[0].validation == found.current.validation
+        # what was gained since stays so, and a first change has nothing to exceed
+        later = state._replace(plan=state.plan._replace(score_at_change=value - 1.0))
+        found = adaptive._corrected(later, shift)
+        gained = found.best.validation - found.plan.score_at_change
+        assert gained == pytest.approx(1.0)
+        first = state._replace(plan=state.plan._replace(score_at_change=-np.inf))
+        assert adaptive._corrected(first, shift).plan.score_at_change == -np.inf
+
+
 @pytest.mark.slow
 def test_likelihoods_that_are_exact_end_no_training_on_a_plateau():
     """Two causes that the model can hold; at first, random losses."""
