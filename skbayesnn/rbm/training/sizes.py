@@ -43,11 +43,11 @@ _LEAST = 0.02
 # Fraction of the whole gain by which sizes differ without a meaning for the training
 # that follows.
 _HARDLY = 0.01
-# The same if little training follows.
-_HARDLY_IN_THE_END = 0.003
 # The same, as a fraction of what twice the updates have gained the best: at first, all
 # sizes learn the same, and large ones more slowly.
 _HARDLY_SO_FAR = 0.1
+# The fraction of the whole gain where little training follows.
+_HARDLY_IN_THE_END = 0.003
 # Fraction of the whole gain by which twice the updates may have raised a size whose
 # comparison with others is settled.
 _SETTLED = 0.03

@@ -203,6 +203,24 @@ def test_sizes_get_the_temperatures_of_the_one_with_most():
     assert sizes._effort([plain, tempered, steps]) == expected
 
 
+def test_larger_sizes_begin_with_these_temperatures(monkeypatch):
+    """After the first stage, in which they may find out by themselves."""
+    monkeypatch.setattr(sizes, "_leave_plateau", lambda new, run: (new, (4, 7)))
+    asked = []
+
+    def run(one, n_rounds, effort=None):
+        given = effort and effort["n_replicas"]
+        asked.append((one.n_units, n_rounds, given))
+        needed = 5 if one.n_units == 32 else 1
+        return runner(one.n_units, -30.0, n_replicas=max(needed, given or 1))
+
+    job = SimpleNamespace(train=range(1000))
+    winner, stages = sizes._race_sizes(None, job, run)
+    assert (winner.n_units, stages) == (16, (4, 7))
+    alone, first, second = [(16, 4, None), (16, 7, 1)], (32, 4, None), (32, 7, 5)
+    assert asked == [*alone, first, second, (64, 4, None), (64, 7, 5)]
+
+
 @pytest.fixture(scope="module")
 def spied():
     """A fit whose every training is recorded: settings, arguments and outcome."""
