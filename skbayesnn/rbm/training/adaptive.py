@@ -24,7 +24,7 @@ import numpy as np
 
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
-from ..learning import contrastive, mixing, tempering
+from ..learning import contrastive, mixing
 from ..model import is_standard
 from . import changes, plans, tracking
 from .gap import monitored_rows
@@ -239,27 +239,26 @@ def _draws(settings, job, state, number):
 
 
 def _states(settings, job, state, n_updates, number):
-    """States of the model that tell what a round has changed; None without."""
+    """States of the model that tell what a round has changed; None without.
+
+    Chains with several temperatures move too slowly for that: they agree with a model
+    that has become worse.
+    """
     draws = _draws(settings, job, state, number)
-    if draws is None or tracking.is_exact(state.rbm):
+    if draws is None or contrastive.n_replicas(state) > 1:
         return None
-    n_states = changes.n_states(_n_chains(state), n_updates)
-    return draws(n_states) if n_states else None
-
-
-def _n_chains(state):
-    """Chains of the model itself, without those at other temperatures."""
-    chains = state.chains
-    return len(chains.states[-1] if isinstance(chains, tempering.Replicas) else chains)
+    n_states = changes.n_states(len(state.chains), n_updates)
+    return draws(n_states) if n_states and not tracking.is_exact(state.rbm) else None
 
 
 def _predicted(settings, before, state, states):
     """The log partition function after a round, and its change; None without states."""
     is_known = states is not None and before.states is not None
-    if not is_known or _n_chains(before.state) != _n_chains(state):
+    n_chains = len(state.chains)
+    if not is_known or len(before.state.chains) != n_chains:
         return None
     models = [contrastive.model(settings.update, one) for one in (before.state, state)]
-    change = changes.log_ratio(*models, before.states, states, _n_chains(state))
+    change = changes.log_ratio(*models, before.states, states, n_chains)
     error = float(np.hypot(before.level_error, change.error))
     return changes.Estimate(before.log_partition + change.value, error), change
 

@@ -112,6 +112,19 @@ def test_a_correction_of_the_level_is_no_gain():
         assert adaptive._corrected(first, shift).plan.score_at_change == -np.inf
 
 
+@pytest.mark.parametrize("n_replicas, has_states", [(1, True), (3, False)])
+def test_slow_chains_do_not_tell_what_a_round_has_gained(n_replicas, has_states):
+    job, settings = job_of(random_states(300, 20)), settings_of(batch_size=20)
+    rbm = start_model("random", 18, job.train, 0)
+    state = start_training(rbm, job.train, 20, 0)
+    if n_replicas > 1:
+        state = contrastive.temper(state, adaptive.base_of(job.train), n_replicas, 0)
+    found = adaptive._states(settings, job, state, 100, 0)
+    assert (found is not None) == has_states
+    if has_states:
+        assert found.shape == (200, 20)
+
+
 @pytest.mark.slow
 def test_likelihoods_that_are_exact_end_no_training_on_a_plateau():
     """Two causes that the model can hold; at first, random losses."""
