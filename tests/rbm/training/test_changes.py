@@ -170,8 +170,8 @@ def test_rounds_of_a_training_differ_by_what_is_told(seed):
         levels.append((told[1] - exactly[1]) / max(both[1].level_error, 1e-4))
     assert len(errors) >= 8
     # the standard error of a short annealing is several hundredths
-    assert np.median(np.abs(errors[3:])) < 0.01
-    assert np.median(np.abs(scores)) < 2.0
+    assert np.median(np.abs(errors[-4:])) < 0.01
+    assert np.median(np.abs(scores)) < 2.0 and np.max(np.abs(scores)) < 4.0
     assert np.median(np.abs(levels)) < 2.0
 
 
