@@ -426,9 +426,7 @@ def states_alone(data, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "focus", ["simulation", pytest.param("prediction", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("focus", ["simulation", "prediction"])
 def test_hidden_states_are_scored_between_gaps(data, focus):
     """Free runs begin anew behind a gap, filters behind one of the inputs alone."""
     u, y = with_gaps(data)

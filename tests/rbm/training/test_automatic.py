@@ -286,9 +286,7 @@ def shift_estimates(monkeypatch, ahead, back):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", [pytest.param("rounds", marks=pytest.mark.slow), "sizes"]
-)
+@of_each_kind
 def test_directions_that_differ_are_told(kind, monkeypatch):
     shift_estimates(monkeypatch, 0.0, 1.5)
     X = digits(40)
@@ -394,7 +392,7 @@ def test_a_diverging_refit_keeps_the_old_fit(kind):
 
 
 # Before the first round has ended, within the rounds, and in the repetition.
-BY_DEFAULT = {False: (0.45,), True: (0.3,)}
+BY_DEFAULT = {False: (0.01, 0.45), True: (0.1, 0.3)}
 
 
 @pytest.mark.parametrize(

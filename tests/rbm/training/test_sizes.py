@@ -367,10 +367,10 @@ def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
     ("overfits", "likelihoods", "expected"),
     [
         # the winner does not; the next size is worse; is better; so is one more
-        pytest.param([False], [-9.0], 0, marks=pytest.mark.slow),
-        pytest.param([True, True], [-9.0, -9.5], 0, marks=pytest.mark.slow),
+        ([False], [-9.0], 0),
+        ([True, True], [-9.0, -9.5], 0),
         ([True, False], [-9.0, -8.0], 1),
-        pytest.param([True] * 3, [-9.0, -8.0, -7.0], 2, marks=pytest.mark.slow),
+        ([True] * 3, [-9.0, -8.0, -7.0], 2),
     ],
     ids=range(4),
 )

@@ -11,9 +11,7 @@ def training_error(member, u, y, rows=slice(2, None)):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "focus", ["prediction", pytest.param("simulation", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("focus", ["prediction", "simulation"])
 @pytest.mark.parametrize("selection", ["evidence", "simulation", "validation"])
 def test_selection_orders_the_starts(selection, focus):
     u, y, _ = output_error(150)
