@@ -22,20 +22,30 @@ FASTMATH = {"nsz", "arcp", "contract", "afn", "reassoc"}
 STRICT = {"contract"}
 
 
-def kernel(function=None, *, fastmath=frozenset(FASTMATH), inline="never"):
+def kernel(
+    function=None, *, fastmath=frozenset(FASTMATH), inline="never", allocates=False
+):
     """Compile ``function`` with the policy of this package.
 
     ``inline="always"`` is for a helper with one caller in a first fit: it is compiled
     as a part of that caller. With several callers this takes longer.
+
+    Kernels write into arrays of their caller, and return numbers, never arrays. So none
+    counts references: to take a slice, or an array out of a tuple, would else change an
+    atomic counter twice, which takes several times as long as a row of a small network.
+    ``allocates=True`` is for a kernel that makes arrays, and that no other one calls;
+    without it, Numba refuses to compile such a kernel.
 
     Numba refuses to cache where it finds no writable folder (a read-only
     installation under a user without a home); such a kernel is compiled anew in each
     process instead of failing at import.
     """
     if function is None:
-        return functools.partial(kernel, fastmath=fastmath, inline=inline)
+        return functools.partial(
+            kernel, fastmath=fastmath, inline=inline, allocates=allocates
+        )
     options = {"nogil": True, "fastmath": set(fastmath), "error_model": "numpy"}
-    options["inline"] = inline
+    options |= {"inline": inline, "_nrt": allocates}
     try:
         return numba.njit(function, cache=True, **options)
     except RuntimeError:

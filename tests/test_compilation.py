@@ -38,7 +38,8 @@ from skbayesnn.rbm.kernels import annealed_path, bits, centring, signals, softpl
 from skbayesnn.rbm.kernels import products as states, uniforms as random, units as rbm
 from skbayesnn.sparse_bayes.kernels import activations, layers as mlp, one_row as row
 from skbayesnn.sparse_bayes.kernels import packed as stream, recursion
-from skbayesnn.sparse_bayes.kernels import sampled_runs as draws, state_recursion
+from skbayesnn.sparse_bayes.kernels import sampled_runs as draws
+from skbayesnn.sparse_bayes.kernels import state_filter, state_recursion
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -122,7 +123,8 @@ def read_only(array):
 
 def dispatchers():
     modules = (activations, annealed_path, bits, centring, draws, mlp, random, rbm)
-    modules += (recursion, row, signals, softplus, state_recursion, states, stream)
+    modules += (recursion, row, signals, softplus, state_filter, state_recursion)
+    modules += (states, stream)
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in modules
@@ -133,14 +135,20 @@ def dispatchers():
 
 
 def report():
+    kernels = dispatchers()
     counts = {
         name: [
             len(kernel.signatures),
             sum(kernel.stats.cache_hits.values()),
             sum(kernel.stats.cache_misses.values()),
         ]
-        for name, kernel in dispatchers().items()
+        for name, kernel in kernels.items()
     }
+    for name, kernel in kernels.items():
+        for compiled in kernel.overloads.values():
+            # nothing would count the reference
+            returned = str(compiled.signature.return_type).lower()
+            assert "array" not in returned, f"{name} returns {returned}"
     print(json.dumps(counts))
 """
 

@@ -80,7 +80,7 @@ def _overflow(tanks, x1, x2):
     return x1, min(x2, tanks.height_lower)
 
 
-@kernel
+@kernel(allocates=True)
 def simulate_tanks(tanks, u, w, x_init, sampling_time, n_substeps):
     """Simulate the levels at the sampling instants.
 

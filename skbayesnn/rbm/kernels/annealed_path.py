@@ -11,7 +11,7 @@ from .products import multiply_small
 from .units import anneal_hidden, anneal_visible
 
 
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, allocates=True)
 def anneal_small(
     betas, panels, weights, hidden, base, visible, place, slope, log_weights, states
 ):

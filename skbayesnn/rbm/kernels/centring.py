@@ -12,7 +12,7 @@ from ..._numba import STRICT, full_width, kernel
 _ONE = np.float32(1.0)
 
 
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, allocates=True)
 def centre_rows(means, n_rows, damping, whiten, rows, centres, diagonal):
     """The covariance of states with these means as diag(diagonal) + rows' rows.
 

@@ -194,6 +194,8 @@ def _backward_block(layers, memory):
                         d[s] += weight * up[s]
 
 
+# A literal would compile the callees of a kernel once more.
+_NO, _YES = np.bool_(False), np.bool_(True)
 # what `forward` asks for of derivatives
 NO_PLACES = Places(np.zeros(0, dtype=np.uintp), np.zeros(0, dtype=np.uintp))
 _NO_WEIGHTS = np.zeros((0, 1))
@@ -258,13 +260,13 @@ def _loss_gradient(layers, places, weights, XT, YT, memory, gradient):
             # A loop of its own that stores nothing: the compiled code tests whether
             # arrays that are stored and loaded are close to each other in memory, and
             # sums in another order if they are.
-            loss += 0.5 * _product(delta[first + o], delta[first + o], width, False)
+            loss += 0.5 * _product(delta[first + o], delta[first + o], width, _NO)
             for s in range(width):
                 delta[first + o, s] *= (
                     weights[o, start + s] if of_sample else weights[o, 0]
                 )
         _backward_block(layers, memory)
-        _add_products(places, memory, width, gradient, False)
+        _add_products(places, memory, width, gradient, _NO)
     return loss
 
 
@@ -304,7 +306,7 @@ def _ggn_diag(layers, places, weights, XT, memory, diag):
         for o in range(n_out):
             _seed_output(delta, first, o, weights, start, width)
             _backward_block(layers, memory)
-            _add_products(places, memory, width, diag, True)
+            _add_products(places, memory, width, diag, _YES)
 
 
 @kernel(inline="always")

@@ -450,8 +450,9 @@ def predict_row(one, begun):
     if begun:
         _go_on(len(belief.mean), scratch, noise, work, belief)
     filtered.outputs[:] = np.nan
-    if _linearize(layers, run, 0, belief, of_free_run, scratch, work):
-        _keep(0, len(belief.mean), scratch, belief, work, filtered)
+    row = np.int64(0)  # a literal would compile the callees once more
+    if _linearize(layers, run, row, belief, of_free_run, scratch, work):
+        _keep(row, len(belief.mean), scratch, belief, work, filtered)
         return True
     belief.mean[:] = np.nan
     scratch.a[:] = np.nan
@@ -462,8 +463,9 @@ def predict_row(one, begun):
 def update_row(one, y):
     """Take scaled outputs (n_outputs,) of the row predicted last, NaN where missing."""
     layers, run, noise, belief, of_free_run, scratch, work, filtered = one
-    taken = _update(0, y, scratch, noise, belief, work, filtered)
-    if taken and not _linearize(layers, run, 0, belief, of_free_run, scratch, work):
+    row = np.int64(0)
+    taken = _update(row, y, scratch, noise, belief, work, filtered)
+    if taken and not _linearize(layers, run, row, belief, of_free_run, scratch, work):
         belief.mean[:] = np.nan
         scratch.a[:] = np.nan
 

@@ -223,8 +223,11 @@ def _run_rows(layers, run, states, outputs, places, S, memory, scratch, derive):
     first, n_weights = len(a) - n_states - n_outputs, len(source)
     # parameters of hidden units stand in front of those of outputs, states in front of
     # other features
-    n_hidden = np.count_nonzero(target < first)
-    n_read = np.count_nonzero(state >= 0)
+    n_hidden = n_read = np.int64(0)
+    for p in range(n_weights):
+        n_hidden += target[p] < first
+    for i in range(len(state)):
+        n_read += state[i] >= 0
     # where rows before were lost, their states are NaN, and so is this one's
     lost = False
     for row in range(len(outputs)):
