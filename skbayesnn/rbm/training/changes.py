@@ -78,10 +78,11 @@ def log_ratio(before, after, states_before, states_after, n_chains):
 def reconcile(annealed, predicted):
     """What both say together, and whether they contradict each other.
 
-    Then the larger one counts: what misses a mode makes a model look better.
+    Then annealing counts. A prediction holds the modes of the last model that the
+    chains had not come to: where the model has lost them, it stays too large for ever.
     """
     if annealed.contradicts(predicted):
-        return max(annealed, predicted), True
+        return annealed, True
     variances = np.square([annealed.error, predicted.error])
     if not variances.sum():
         return annealed, False
@@ -119,5 +120,5 @@ def combined_difference(precise, sharp):
 
     The first one is by annealing, the second by the states of chains.
     """
-    found, contradict = reconcile(precise, sharp)
-    return precise if contradict else found
+    found, _ = reconcile(precise, sharp)
+    return found
