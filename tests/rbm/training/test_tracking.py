@@ -239,14 +239,10 @@ def test_a_prediction_is_corrected_by_annealing(monkeypatch):
 
 @pytest.mark.parametrize("gap", [5.0, -5.0])
 def test_a_prediction_that_annealing_contradicts(gap, monkeypatch):
-    """Annealing is repeated with more chains; the larger partition function counts."""
+    """Annealing is repeated with more chains, and counts."""
     rbm, _ = random_model(18, 17, 1, 0.5)
     far = Estimate(exact.log_partition(rbm) + gap, 0.1)
     found, n_chains = track_with((far, Estimate(0.3, 1e-3)), rbm, monkeypatch)
     assert n_chains == [100, 300] and found.shift == 0.0
-    if gap > 0.0:
-        assert found.log_partition == far.value
-        assert found.error == found.level_error == far.error
-    else:
-        expected = exact.log_partition(rbm)
-        assert abs(found.log_partition - expected) < 5.0 * found.error
+    assert found.error == found.level_error < 0.1
+    assert abs(found.log_partition - exact.log_partition(rbm)) < 5.0 * found.error
