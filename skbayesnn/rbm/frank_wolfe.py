@@ -228,8 +228,8 @@ class FrankWolfeRBM(BaseRBM):
     rows, by more than 1 % of what training has gained (at least 1 nat), up to two
     smaller sizes go on from where they are, too, each for no more updates than cost the
     same, and the model with the highest likelihood is returned. If it needed weight
-    decay, so that it overfits, the next larger size goes on as well, and so forth while
-    the larger one is better. If rows were held out, the training is then repeated on
+    decay, so that it overfits, the random weights that searched units have beaten go on
+    as well, and the next larger size, and so forth while the larger one is better. If rows were held out, the training is then repeated on
     all rows (``refit`` of ``fine_tune``).
     ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
     ``max_search_iter`` belong to the searches; other parameters of the growth, and

@@ -61,7 +61,7 @@ class Rivals(NamedTuple):
 
     smaller: Iterable[Entrant] = ()
     """take part while the chains of the best model do not move between its modes"""
-    larger: Iterable[Entrant] = ()
+    others: Iterable[Entrant] = ()
     """take part while the best model overfits, and the last one was the best"""
 
 
@@ -155,7 +155,7 @@ def train(settings, job, entrant, task, refit, *, rivals=_NO_RIVALS):
     leader = Leader(entrant, _run(settings, job, entrant, task))
     leader = _without_doubt(settings, job, leader, rivals.smaller, task)
     if leader.entrant is entrant:
-        leader = _with_more_units(settings, job, leader, rivals.larger, task)
+        leader = _unless_overfitted(settings, job, leader, rivals.others, task)
     entrant, outcome = leader
     training, best = outcome.training, outcome.best
     if training.interrupted:
@@ -228,18 +228,19 @@ def _n_units(point):
     return len(point.state.rbm.weights)
 
 
-def _with_more_units(settings, job, leader, others, task):
-    """The leader, or one of the others, with more units each.
+def _unless_overfitted(settings, job, leader, others, task):
+    """The leader, or one of the others, if it has overfitted.
 
-    In the short comparison of sizes, those that overfit later look alike.
+    In the short comparison of sizes and starts, those that overfit later look alike.
     """
     for other in others:
         outcome = leader.outcome
         overfits = plans.has_decayed(settings, outcome.adapting)
         if leader.is_last or not overfits or _is_in_doubt(outcome):
             break
+        has_more_units = _n_units(other.adapting.best) > _n_units(outcome.best)
         leader = _after(settings, job, leader, other, task)
-        if leader.entrant is not other:
+        if has_more_units and leader.entrant is not other:
             break
     return leader
 

@@ -8,8 +8,9 @@ still gain much, or the best itself if it overfits. Against it, units that were 
 Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
 trains on from where it is. If its chains do not move between its modes in the end, so
 that its likelihood is in doubt, the best smaller sizes are trained on as well, each for
-no longer, and the best of them is the result. If it has overfitted in the end, the next
-larger size is trained on, and so forth as long as the larger one is better.
+no longer, and the best of them is the result. If it has overfitted in the end, random
+weights of the same size are trained on, or those of the next larger one, and so forth
+as long as the larger one is better.
 """
 
 from collections.abc import Callable
@@ -151,7 +152,7 @@ def train(settings, search, job, task, refit):
 
     rivals = automatic.Rivals(
         smaller=entrants(_smaller(winner, runners)),
-        larger=entrants(_larger(winner, runners)),
+        others=entrants(_others(winner, runners)),
     )
     try:
         return automatic.train(settings, job, entrant, task, refit, rivals=rivals)
@@ -193,10 +194,15 @@ def _smaller(winner, runners):
         yield best
 
 
-def _larger(winner, runners):
-    """Those with more units from random weights, the next size first."""
-    more = [one for one in runners if one.n_units > winner.n_units]
-    return sorted(more, key=lambda one: one.n_units)
+def _others(winner, runners):
+    """Those from random weights with no fewer units, the next size first.
+
+    Searched units learn faster at first, and may overfit the sooner.
+    """
+    others = [one for one in runners if one.rival is None]
+    others = [one for one in others if one.n_units >= winner.n_units]
+    others = [one for one in others if one.name != winner.name]
+    return sorted(others, key=lambda one: one.n_units)
 
 
 class _Ended(Exception):

@@ -406,6 +406,54 @@ def test_larger_sizes_follow_where_a_model_overfits(
 
 
 @pytest.mark.parametrize(
+    ("winner", "expected"),
+    [("4 units", ["8 units"]), ("4 searched units", ["4 units", "8 units"])],
+)
+def test_random_weights_follow_where_searched_units_overfit(winner, expected):
+    runners = [sizes.Runner(f"{n} units", n, None) for n in (8, 2, 4)]
+    runners.append(sizes.Runner("4 searched units", 4, None, rival=runners[-1]))
+    (winner,) = (one for one in runners if one.name == winner)
+    assert [one.name for one in sizes._others(winner, runners)] == expected
+
+
+@pytest.mark.parametrize(
+    ("validations", "n_tried", "expected"),
+    [
+        # of the same size, and of two larger ones, against -9
+        ([-9.5, -9.6, -8.0], 2, -9.0),
+        ([-9.5, -8.5, -8.6], 3, -8.5),
+        ([-8.5, -8.6, -8.0], 2, -8.5),
+    ],
+)
+def test_more_units_are_tried_until_they_are_worse(
+    validations, n_tried, expected, monkeypatch
+):
+    """Whether or not random weights are better than searched units."""
+    tried = []
+
+    def outcome(validation, n_units):
+        training = SimpleNamespace(interrupted=False, stopped=False)
+        measured = tracking.Measured(validation, -9.0, -9.0, 0.1, 0.0)
+        best = point(validation, n_units=n_units)
+        return adaptive.Outcome(training, best, -60.0, measured, adapting(best, best))
+
+    def run(settings, job, other, task):
+        tried.append(other)
+        n_units = len(other.adapting.best.state.rbm.weights)
+        return outcome(validations[len(tried) - 1], n_units)
+
+    monkeypatch.setattr(checked, "_run", run)
+    monkeypatch.setattr(plans, "has_decayed", lambda *arguments: True)
+    monkeypatch.setattr(checked, "_is_in_doubt", lambda outcome: False)
+    points = [point(-9.0, n_units=n) for n in (4, 8, 16)]
+    others = [checked.Entrant(None, adapting=adapting(one, one)) for one in points]
+    leader = checked.Leader(None, outcome(-9.0, 4))
+    leader = checked._unless_overfitted(settings_of(), None, leader, others, None)
+    assert len(tried) == n_tried
+    assert leader.outcome.measured.validation == expected
+
+
+@pytest.mark.parametrize(
     "end", first_by_default(["after a round", "at once", "by a callback"])
 )
 def test_what_is_complete_outlives_the_end_of_another_training(
