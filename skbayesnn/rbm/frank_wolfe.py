@@ -229,8 +229,9 @@ class FrankWolfeRBM(BaseRBM):
     smaller sizes go on from where they are, too, each for no more updates than cost the
     same, and the model with the highest likelihood is returned. If it needed weight
     decay, so that it overfits, the random weights that searched units have beaten go on
-    as well, and the next larger size, and so forth while the larger one is better. If rows were held out, the training is then repeated on
-    all rows (``refit`` of ``fine_tune``).
+    as well, and the next larger size, and so forth while the larger one is better. If
+    rows were held out, the training is then repeated on all rows (``refit`` of
+    ``fine_tune``).
     ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
     ``max_search_iter`` belong to the searches; other parameters of the growth, and
     ``early_stopping``, are ignored. Units then have no order.

@@ -232,6 +232,7 @@ def _unless_overfitted(settings, job, leader, others, task):
     """The leader, or one of the others, if it has overfitted.
 
     In the short comparison of sizes and starts, those that overfit later look alike.
+    Another start gets no more updates than the leader's best model.
     """
     for other in others:
         outcome = leader.outcome
@@ -239,7 +240,8 @@ def _unless_overfitted(settings, job, leader, others, task):
         if leader.is_last or not overfits or _is_in_doubt(outcome):
             break
         has_more_units = _n_units(other.adapting.best) > _n_units(outcome.best)
-        leader = _after(settings, job, leader, other, task)
+        own = settings if has_more_units else _as_long(settings, leader, other)
+        leader = _after(own, job, leader, other, task)
         if has_more_units and leader.entrant is not other:
             break
     return leader

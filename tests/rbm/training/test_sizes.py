@@ -429,7 +429,7 @@ def test_more_units_are_tried_until_they_are_worse(
     validations, n_tried, expected, monkeypatch
 ):
     """Whether or not random weights are better than searched units."""
-    tried = []
+    tried, limits = [], []
 
     def outcome(validation, n_units):
         training = SimpleNamespace(interrupted=False, stopped=False)
@@ -439,6 +439,7 @@ def test_more_units_are_tried_until_they_are_worse(
 
     def run(settings, job, other, task):
         tried.append(other)
+        limits.append(settings.max_updates)
         n_units = len(other.adapting.best.state.rbm.weights)
         return outcome(validations[len(tried) - 1], n_units)
 
@@ -448,8 +449,11 @@ def test_more_units_are_tried_until_they_are_worse(
     points = [point(-9.0, n_units=n) for n in (4, 8, 16)]
     others = [checked.Entrant(None, adapting=adapting(one, one)) for one in points]
     leader = checked.Leader(None, outcome(-9.0, 4))
-    leader = checked._unless_overfitted(settings_of(), None, leader, others, None)
+    settings = settings_of(max_updates=5000)
+    leader = checked._unless_overfitted(settings, None, leader, others, None)
     assert len(tried) == n_tried
+    # another start gets no more updates than the first
+    assert limits == [2000, 5000, 5000][:n_tried]
     assert leader.outcome.measured.validation == expected
 
 
