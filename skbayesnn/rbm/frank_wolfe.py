@@ -264,8 +264,8 @@ class FrankWolfeRBM(BaseRBM):
 
     Examples
     --------
-    With the defaults, a fit of all these images takes about a minute on one core.
-    Few rows and few updates make the example short:
+    With the defaults, a fit of all these images takes some minutes on one core. Few
+    rows and few updates make the example short:
 
     >>> from sklearn.datasets import load_digits
     >>> from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM

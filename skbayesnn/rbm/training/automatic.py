@@ -62,7 +62,7 @@ class Rivals(NamedTuple):
     smaller: Iterable[Entrant] = ()
     """take part while the chains of the best model do not move between its modes"""
     others: Iterable[Entrant] = ()
-    """take part while the best model overfits, and the last one was the best"""
+    """take part while the best model overfits; one with more units that is worse ends it"""
 
 
 _NO_RIVALS = Rivals()
