@@ -62,7 +62,7 @@ class Rivals(NamedTuple):
     smaller: Iterable[Entrant] = ()
     """take part while the chains of the best model do not move between its modes"""
     others: Iterable[Entrant] = ()
-    """take part while the best model overfits; one with more units that is worse ends it"""
+    """take part while the best model overfits, until more units are no better"""
 
 
 _NO_RIVALS = Rivals()
