@@ -195,19 +195,12 @@ def test_away_steps_take_units_out(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("objective", "summary"), [("linearized", np.median), ("likelihood", np.min)]
-)
-def test_away_steps_do_no_harm(objective, summary):
-    """Additions and removals that undo each other lead nowhere, yet not astray.
-
-    The linearised objective overestimates units: where it adds and removes them for
-    ever, some of the models that it ends with are worse than no unit.
-    """
+@pytest.mark.parametrize("objective", ["linearized", "likelihood"])
+def test_away_steps_do_no_harm(objective):
+    """Additions and removals that undo each other lead nowhere, yet not astray."""
     X = digits()
-    model = careful(6, objective=objective, away_steps=True)
-    fits = [model.set_params(random_state=seed).fit(X).score(X) for seed in range(5)]
-    assert summary(fits) > independent_score(X)
+    model = careful(6, objective=objective, away_steps=True).fit(X)
+    assert model.score(X) > independent_score(X)
 
 
 @pytest.mark.parametrize("objective", ["linearized", "likelihood"])
