@@ -126,13 +126,11 @@ def step(settings, state, rows, seed):
     if settings.unit_penalty is None:
         state = state._replace(unit_penalty=strength)
     gap, worst, harm = _judge_units(settings, state, objective, searched, unit)
-    # the linearised objective overestimates gains: it would always remove the only unit
-    least = 0 if settings.objective == "likelihood" else 1
-    may_go = settings.away_steps and len(state.rbm.weights) > least
+    may_go = settings.away_steps and len(state.rbm.weights)
     if may_go and harm > max(unit.value, settings.tol):
         # the minimum over many units is biased: check it on other samples
         one = solver.select(state.rbm, [worst])
-        harm = float(_harm(settings, one, objective, fw.unit_gains(one, checked))[0])
+        harm = float(fw.unit_gains(one, checked).removal[0])
     if may_go and harm > max(unit.value, settings.tol):
         info = Info(-1, harm, 0.0, np.nan, gap, acceptance, strength)
         state = _remove(settings, state, worst)
@@ -345,7 +343,9 @@ def _objective(settings, state, unit_penalty):
 def _judge_units(settings, state, objective, samples, unit):
     """Frank-Wolfe gap of (9), and the present unit that does most harm.
 
-    Returns the gap in nats, the unit's index, and the gain of its removal.
+    Returns the gap in nats, the unit's index, and the gain of its removal: always the
+    exact one, without the penalty. By the linearised objective, removal would cost
+    nothing where the weights of a unit are at their optimum, and good units would go.
     """
     rbm = state.rbm
     # judging all units on all rows would take longer than the search
@@ -357,20 +357,9 @@ def _judge_units(settings, state, objective, samples, unit):
         return float(found), -1, -np.inf
     gains = fw.unit_gains(rbm, samples)
     values = rbm.unit_weights * gains.linear - fw.penalties(linear, rbm)
-    harm = _harm(settings, rbm, objective, gains)
-    worst = int(np.argmax(harm))
-    return float(state.alpha * found - values.sum()), worst, float(harm[worst])
-
-
-def _harm(settings, rbm, objective, gains):
-    """Gain of removing each unit, in nats per sample, from its `UnitGains`.
-
-    By the linearised objective with its penalty, or by the exact one without: there
-    the penalty is to keep a search from its samples' noise.
-    """
-    if settings.objective == "likelihood":
-        return gains.removal
-    return fw.penalties(objective, rbm) - rbm.unit_weights * gains.linear
+    worst = int(np.argmax(gains.removal))
+    gap = float(state.alpha * found - values.sum())
+    return gap, worst, float(gains.removal[worst])
 
 
 def _guard(settings, objective, samples, units):
