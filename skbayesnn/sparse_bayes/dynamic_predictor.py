@@ -26,7 +26,7 @@ from ..exceptions import (
 from .attributes import copy_input_attributes
 from .learning.result import Fit
 from .prediction import ensemble as ensembles
-from .prediction.bands import Bands, bands_of, excess, widen
+from .prediction.bands import Bands, bands_of, excess, widen, with_factor
 from .prediction.ensemble import Ensemble, LaggedNetwork
 from .prediction.streaming import (
     StreamingPredictor,
@@ -486,12 +486,8 @@ def draw_records(estimator, query, steps, n_samples, random_state):
     drawn, n_diverged = ensembles.draws(
         model.ensemble, *runs, n_samples, draw_seed(random_state)
     )
-    factor = model.bands.factor
-    if steps == np.inf and (factor != 1.0).any():
-        # as wide as the bands
-        mean = ensembles.forecast(model.ensemble, *runs, False).mean
-        mean = mean[:, :, None]
-        drawn = mean + factor[:, None] * (drawn - mean)
+    if steps == np.inf and (model.bands.factor != 1.0).any():
+        drawn = _as_wide_as_bands(model, runs, drawn)
     if n_diverged:
         warn_caller(
             f"{n_diverged} of {n_samples} draws diverged (beyond "
@@ -505,12 +501,23 @@ def draw_records(estimator, query, steps, n_samples, random_state):
     return _shape_like_y(model, query, drawn)
 
 
+def _as_wide_as_bands(model, runs, drawn):
+    """Draws (n_rows, n_outputs, n_samples) of free runs, with the factor of bands."""
+    forecast = ensembles.forecast(model.ensemble, *runs, True)
+    mean, std = forecast.mean[:, :, None], forecast.std
+    with np.errstate(over="ignore", invalid="ignore"):
+        factor = with_factor(model.bands, forecast) / np.where(std > 0.0, std, 1.0)
+    # a run that is 1e200 off is uncertain by infinity
+    factor = np.where(np.isfinite(factor), factor, model.bands.factor)
+    return mean + factor[:, :, None] * (drawn - mean)
+
+
 def _bands(model, query, forecast, steps):
     """Standard deviations with what the bands add to them."""
     ensemble, record = model.ensemble, query.record
     scale = ensemble.members[0].fitted.scaling.y_scale
     arguments = record, ensemble.max_lag, steps == np.inf, scale
-    return widen(model.bands, forecast.std, forecast.mean, *arguments)
+    return widen(model.bands, forecast, *arguments)
 
 
 def _warn_of_rows(estimator, query, forecast, is_free_run):

@@ -31,6 +31,8 @@ from skbayesnn.sparse_bayes.dynamic_system import kind_of
 from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
 from skbayesnn.sparse_bayes.members import evenly
+from skbayesnn.sparse_bayes.prediction.ensemble import forecast
+from skbayesnn.sparse_bayes.queries import make_query
 from skbayesnn.sparse_bayes.search import Limits, Search
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
@@ -306,7 +308,18 @@ def test_the_bands_are_calibrated_where_fits_did_not_look(
     bands = model._model.bands._replace(factor=np.ones(1))
     model._model = model._model._replace(bands=bands)
     _, plain = model.predict(u, y_init=y[:8], return_std=True)
-    assert_allclose(std, factor * plain, rtol=1e-6)
+    kept = factor * plain
+    if factor < 1.0:
+        query = make_query(model, u, None, None, y[:8], None, None)
+        arguments = query.record, query.n_known, np.inf, True
+        of_start = forecast(model._model.ensemble, *arguments).of_start[:, 0]
+        assert of_start.max() > 0.0
+        kept = np.hypot(factor * np.sqrt(plain**2 - of_start**2), of_start)
+    assert_allclose(std, kept, rtol=1e-6)
+    # the draws are as wide
+    model._model = model._model._replace(bands=bands._replace(factor=factor))
+    drawn = model.sample_y(u, n_samples=4000, y_init=y[:8], random_state=0)
+    assert_allclose(drawn[8:].std(axis=1), std[8:], rtol=0.15)
 
 
 def assert_same(one, other, u, y):

@@ -88,20 +88,35 @@ def _unknown(relative):
     return np.maximum(relative**2, relative - TOLERANCE)
 
 
-def widen(bands, std, mean, record, max_lag, is_free_run, y_scale):
-    """Standard deviations (n_rows, n_outputs) of bands.
+def with_factor(bands, forecast):
+    """Standard deviations (n_rows, n_outputs) of a free run, with their factor.
+
+    What is uncertain by the states at the start is not narrowed: it is one draw for a
+    whole run, so the few runs of a training record can hardly tell it.
+    """
+    variance, factor = forecast.std**2, bands.factor**2
+    if forecast.of_start is None:
+        return np.sqrt(variance * factor)
+    kept = forecast.of_start**2
+    narrowed = factor * np.maximum(variance - kept, 0.0) + kept
+    return np.sqrt(np.where(factor < 1.0, narrowed, factor * variance))
+
+
+def widen(bands, forecast, record, max_lag, is_free_run, y_scale):
+    """Standard deviations (n_rows, n_outputs) of bands, from those of a `Forecast`.
 
     Those of free runs get their factor. Where an input in the window of a row is out of
     range, what is `_unknown` at this distance is added, times the outputs' standard
     deviation ``y_scale``; and times the range of an output where a free run itself is
     out of it, in that row and those whose window it is in.
     """
+    std = forecast.std
     # a run that is 1e200 off is uncertain by infinity
     with np.errstate(over="ignore", invalid="ignore"):
         variance = std**2
         if is_free_run:
-            variance = variance * bands.factor**2
-            variance = variance + _of_run(bands, mean, max_lag, record.starts) ** 2
+            of_run = _of_run(bands, forecast.mean, max_lag, record.starts)
+            variance = with_factor(bands, forecast) ** 2 + of_run**2
         inputs = _relative_distance(record.U, bands.low_inputs, bands.high_inputs)
         of_rows = _unknown(inputs).max(axis=1, initial=0.0)
         of_rows = _within(of_rows, max_lag, record.starts)

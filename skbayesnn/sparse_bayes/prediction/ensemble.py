@@ -176,15 +176,23 @@ def combine(forecasts, weights):
     lost = total < 0.5
     fractions = fractions / np.where(lost, 1.0, total)
     mean = np.where(lost, np.nan, _weighted_median(means, fractions))
-    std = None
+    std, of_start = None, None
+
+    def root_of_mean(squares):
+        variance = np.sum(np.where(known, squares * fractions, 0.0), axis=0)
+        return np.sqrt(np.where(lost, np.nan, variance))
+
     if forecasts[0].std is not None:
         square = np.array([forecast.std for forecast in forecasts]) ** 2
-        square += (means - mean) ** 2
-        variance = np.sum(np.where(known, square * fractions, 0.0), axis=0)
-        std = np.sqrt(np.where(lost, np.nan, variance))
+        std = root_of_mean(square + (means - mean) ** 2)
+        parts = [forecast.of_start for forecast in forecasts]
+        nothing = np.zeros_like(mean)
+        parts = np.array([nothing if part is None else part for part in parts])
+        # the states of all members are told by the same rows: their errors agree
+        of_start = root_of_mean(parts**2)
     n_diverged = sum(np.array([forecast.n_diverged for forecast in forecasts]) > 0)
     rows = int(np.count_nonzero(lost.any(axis=1))) if n_diverged else 0
-    return Forecast(mean, std, rows)
+    return Forecast(mean, std, rows, of_start)
 
 
 def _weighted_median(values, fractions):

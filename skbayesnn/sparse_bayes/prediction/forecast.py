@@ -16,11 +16,14 @@ class Forecast(NamedTuple):
     """mean, std : (n_rows, n_outputs); std is None unless asked for.
 
     n_diverged : rows that became NaN because the recursion left the plausible range
+    of_start : (n_rows, n_outputs) what std would be if nothing but the hidden states at
+        the start were uncertain; None without std, and without hidden states
     """
 
     mean: np.ndarray
     std: np.ndarray | None
     n_diverged: int
+    of_start: np.ndarray | None = None
 
 
 def of_network(network, record, n_known, horizon, return_std):
@@ -78,7 +81,7 @@ def free_run(network, record, n_known, return_std):
 def _run(network, record, n_initial, batches, from_measured, return_std):
     """The forecast by batches of runs."""
     fitted, scaling = network.fitted, network.fitted.scaling
-    mean, std, n_diverged = _empty_forecast(record, n_initial, return_std)
+    mean, std, n_diverged, _ = _empty_forecast(record, n_initial, return_std)
     for runs in batches:
         run, ends = laid_out(network, record, runs), runs.ends
         if return_std:

@@ -7,6 +7,15 @@ The state at the start of a record minimises
 over the first rows, with the mean m and the covariance P that the states had in the
 training record. An output may hide the sign of a state, so the sum may have several
 minima: the search begins at the best of many states of the training record.
+
+Other weights would tell of another state from the same rows. With the derivatives
+:math:`J_x, J_w` of the outputs there by state and weights, over the noise, and the
+covariance :math:`C = (P^{-1} + J_x^T J_x)^{-1}` of the state, this is
+
+.. math:: d x_0 / d w = - C J_x^T J_w
+
+Without it, weights that say the same in another basis of the states would seem to say
+something else.
 """
 
 from typing import NamedTuple
@@ -21,6 +30,7 @@ from ..records.state_runs import lay_out_for_prediction, select_features
 N_CANDIDATES = 64
 N_DESCENTS = 4
 MAX_ITER = 20
+_NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class Start(NamedTuple):
@@ -73,7 +83,7 @@ def _descend(network, U, Y, precision, x):
     """Gauss-Newton with halved steps: cost, state and its covariance."""
     cost, covariance = _cost(network, U, Y, precision, x), network.covariance
     for _ in range(MAX_ITER):
-        outputs, S = _by_initial(network, U, x)
+        outputs, S = _derivatives(network, U, x, _NOTHING)
         if not (np.isfinite(cost) and np.isfinite(S).all()):
             return np.inf, x, covariance
         misfit = (outputs / network.fitted.noise_std - Y).ravel()
@@ -93,16 +103,34 @@ def _descend(network, U, Y, precision, x):
     return cost, x, covariance
 
 
-def _by_initial(network, U, x):
-    """Outputs, and derivatives (n * n_outputs, n_states) over the noise."""
+def _derivatives(network, U, x, kept):
+    """Outputs, and their derivatives (n * n_outputs, n_kept + n_states) over the noise.
+
+    By weights, and by the state x at the start.
+    """
     run = lay_out(network, U, [0], x[None])
     noise = network.fitted.noise_std
-    nothing = np.zeros(0, dtype=np.int64)
     with np.errstate(all="ignore"):
         _, outputs, S = run_state_sensitivities(
-            network.fitted.network.layers, run, len(noise), nothing, by_initial=True
+            network.fitted.network.layers, run, len(noise), kept, by_initial=True
         )
     return outputs, S / np.tile(noise, len(U))[:, None]
+
+
+def start_by_weights(network, U, Y, state, covariance, kept):
+    """Derivatives (n_states, n_kept) of an estimated start by the weights ``kept``.
+
+    The arguments are those of `estimated_start` and what it found.
+    """
+    known = np.isfinite(Y).ravel()
+    if not known.any():
+        # the start is that of the training record, whatever the weights
+        return np.zeros((len(state), len(kept)))
+    scaled = scaled_inputs(network, U)
+    S = _derivatives(network, scaled, state, kept)[1][known]
+    by_weights, by_state = np.split(S, [len(kept)], axis=1)
+    with np.errstate(all="ignore"):
+        return -covariance @ (by_state.T @ by_weights)
 
 
 def scaled_inputs(network, U):

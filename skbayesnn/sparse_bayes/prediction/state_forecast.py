@@ -5,10 +5,10 @@ on an extended Kalman filter takes the measured outputs, and every prediction is
 run from what the filter knows. An input that is missing ends a record: the filter
 begins anew behind it.
 
-The variance of a prediction is that of the weights and of the state at the start, by
-the delta method, less what the filter has seen of their errors, and of the noise since
-the last measured output. The latter is at most that of a free run through the training
-record.
+The variance of a prediction is that of the weights, which the state at the start
+follows, of what this state is uncertain by beside them, by the delta method, less what
+the filter has seen of their errors, and of the noise since the last measured output.
+The latter is at most that of a free run through the training record.
 """
 
 from typing import NamedTuple
@@ -20,10 +20,12 @@ from ..kernels.state_recursion import sensitivities_by_block
 from ..records.residuals import BLOCK_BYTES
 from .forecast import Forecast
 from .initial_states import (
+    Start,
     estimated_start,
     lay_out,
     run_outputs,
     scaled_inputs,
+    start_by_weights,
     unknown_start,
 )
 from .posterior import (
@@ -54,7 +56,7 @@ class Paths(NamedTuple):
 
     rows : slice of the record
     outputs, noise : (n_rows, n_outputs), without and the variance of what is not in S
-    by_weights : (n_rows, n_outputs, n_kept) derivatives
+    by_weights : (n_rows, n_outputs, n_kept) derivatives, where the start follows
     by_start : (n_rows, n_outputs, n_states)
     """
 
@@ -69,35 +71,46 @@ class Query(NamedTuple):
     """What is asked of a network: its record in segments, and from where they begin.
 
     segment : (n_rows,) number of the segment of each row, -1 for none
-    covariance : (n_segments, n_states, n_states) of the states at the starts
-    of_records : the same of segments that have rows
+    start : of all segments
+    used : (n_segments,) bool, whether they have rows
     """
 
     record: NamedTuple
     segments: list
     segment: np.ndarray
-    covariance: np.ndarray
-    of_records: np.ndarray
+    start: Start
+    used: np.ndarray
     run: NamedTuple
     plan: Plan
     horizon: float
 
+    @property
+    def of_records(self):
+        """Covariances of the states at the starts of segments that have rows."""
+        return self.start.covariance[self.used]
+
 
 def forecast(network, record, n_known, horizon, return_std):
     """Forecast of one `StateSpaceNetwork`; arguments as in `ensemble.forecast`."""
-    scaling, std = network.fitted.scaling, None
+    scaling, std, of_start = network.fitted.scaling, None, None
     query = _pose(network, record, n_known, horizon)
     given = _given(network, record, n_known, horizon)
     if return_std:
         outputs, variance = np.full_like(record.Y, np.nan), np.zeros_like(record.Y)
+        of_start = np.zeros_like(record.Y)
         for paths in _linearized(network, query):
-            outputs[paths.rows] = paths.outputs
-            variance[paths.rows] = _variance(network.fitted, query, paths)
-        std = np.where(given, 0.0, np.sqrt(variance) * scaling.y_scale)
+            rows = paths.rows
+            outputs[rows], of_start[rows] = paths.outputs, _of_start(query, paths)
+            variance[rows] = _of_weights(network.fitted, paths)
+            variance[rows] += of_start[rows] + paths.noise
+        std, of_start = (
+            np.where(given, 0.0, np.sqrt(part) * scaling.y_scale)
+            for part in (variance, of_start)
+        )
     else:
         outputs = _outputs(network, query)
     mean = np.where(given, record.Y, outputs * scaling.y_scale + scaling.y_offset)
-    return Forecast(mean, std, int(_diverged(query, outputs).sum()))
+    return Forecast(mean, std, int(_diverged(query, outputs).sum()), of_start)
 
 
 def draws(network, record, n_known, horizon, n_samples, rng):
@@ -112,7 +125,7 @@ def draws(network, record, n_known, horizon, n_samples, rng):
     moved = [
         rng.standard_normal((n_samples, network.n_states))
         @ covariance_factor(covariance).T
-        for covariance in query.covariance
+        for covariance in query.start.covariance
     ]
     drawn = np.full((n_samples, *record.Y.shape), np.nan)
     outputs, noise = np.full_like(record.Y, np.nan), np.full_like(record.Y, np.nan)
@@ -257,8 +270,7 @@ def _pose(network, record, n_known, horizon):
     begins = [one.begin for one in segments if one.begin < one.stop]
     run = lay_out(network, scaled_inputs(network, record.U), begins, start.state[used])
     plan = _plan(network, record, segments, horizon)
-    covariance, of_records = start.covariance, start.covariance[used]
-    return Query(record, segments, segment, covariance, of_records, run, plan, horizon)
+    return Query(record, segments, segment, start, used, run, plan, horizon)
 
 
 def _outputs(network, query):
@@ -282,13 +294,29 @@ def _linearized(network, query):
         block = max(1, BLOCK_BYTES // (8 * n_columns))
     # zero where this run diverges: what the weights add is not known there
     free = sensitivities_by_block(layers, query.run, n_outputs, kept, max(1, block))
+    followed = _starts_by_weights(network, query, kept)
     arguments = query.run, query.of_records, network.noise, query.plan, free
     for rows, found in filter_by_block(layers, *arguments):
         of_weights, of_start = np.split(found.S, [len(kept)], axis=1)
         of_weights = of_weights.reshape(*found.outputs.shape, len(kept))
         of_start = of_start.reshape(*found.outputs.shape, network.n_states)
+        segment = query.segment[rows]
+        for number in np.unique(segment[segment >= 0]):
+            of_this = segment == number
+            of_weights[of_this] += of_start[of_this] @ followed[number]
         paths = Paths(rows, found.outputs, None, of_weights, of_start)
         yield paths._replace(noise=_noise(network, query, paths, found))
+
+
+def _starts_by_weights(network, query, kept):
+    """How the start of each segment follows the weights, by `start_by_weights`."""
+    record, start, followed = query.record, query.start, []
+    for number, (begin, told, _, _) in enumerate(query.segments):
+        part = slice(begin, told)
+        arguments = record.U[part], record.Y[part]
+        found = start.state[number], start.covariance[number]
+        followed.append(start_by_weights(network, *arguments, *found, kept))
+    return followed
 
 
 def _diverged(query, outputs):
@@ -303,12 +331,13 @@ def _diverged(query, outputs):
 
 def _of_start(query, paths):
     """Variance of each prediction by that of the state at the start of its segment."""
-    if not len(query.covariance):
+    if not len(query.segments):
         return np.zeros_like(paths.outputs)
-    covariance = query.covariance[query.segment[paths.rows]]
-    return np.einsum(
-        "toi,tij,toj->to", paths.by_start, covariance, paths.by_start, optimize=True
-    )
+    covariance = query.start.covariance[query.segment[paths.rows]]
+    with np.errstate(all="ignore"):
+        return np.einsum(
+            "toi,tij,toj->to", paths.by_start, covariance, paths.by_start, optimize=True
+        )
 
 
 def _noise(network, query, paths, found):
@@ -322,13 +351,13 @@ def _noise(network, query, paths, found):
     return np.minimum(since + network.measurement, of_free_run)
 
 
-def _variance(fitted, query, paths):
+def _of_weights(fitted, paths):
+    """Variance of each prediction by that of the weights."""
     n_rows, n_outputs, n_kept = paths.by_weights.shape
     flat = paths.by_weights.reshape(-1, n_kept)
     # the derivatives of an unstable run may exceed all numbers where it does not
     with np.errstate(all="ignore"):
         variance = np.einsum(
             "ij,ji->i", flat, apply_covariance(fitted.covariance, flat.T)
-        ).reshape(n_rows, n_outputs)
-        variance += _of_start(query, paths) + paths.noise
-    return variance
+        )
+    return variance.reshape(n_rows, n_outputs)

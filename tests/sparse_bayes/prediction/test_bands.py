@@ -14,6 +14,8 @@ from skbayesnn.sparse_bayes.prediction.bands import (
     learn_factor,
     widen,
 )
+from skbayesnn.sparse_bayes.prediction.bands import with_factor as std_with_factor
+from skbayesnn.sparse_bayes.prediction.forecast import Forecast
 from skbayesnn.sparse_bayes.records.layout import Record
 
 
@@ -61,6 +63,20 @@ def test_a_factor_is_learned():
     assert learn_factor([]) == learn_factor([np.array([np.nan])]) == 1.0
 
 
+def test_a_factor_narrows_all_but_what_the_start_adds():
+    bands = bands_of(np.zeros((1, 0)), np.zeros((1, 2)))
+    bands = bands._replace(factor=np.array([0.5, 2.0]))
+    std = np.array([[5.0, 5.0], [3.0, 3.0], [0.0, 0.0]])
+    of_start = np.array([[4.0, 4.0], [3.0, 3.0], [0.0, 0.0]])
+    run = Forecast(np.zeros((3, 2)), std, 0, of_start)
+    narrowed = [np.sqrt(0.25 * 9.0 + 16.0), 3.0, 0.0]
+    assert_allclose(std_with_factor(bands, run)[:, 0], narrowed)
+    assert_allclose(std_with_factor(bands, run)[:, 1], 2.0 * std[:, 1])
+    # models on lags have no such part
+    run = run._replace(of_start=None)
+    assert_allclose(std_with_factor(bands, run), bands.factor * std)
+
+
 def test_excess_is_relative_to_the_range():
     values = np.array([[0.0, 5.0], [2.0, 5.0], [2.2, 5.0], [3.0, 6.0], [-1.0, np.nan]])
     found = excess(values, np.array([0.0, 5.0]), np.array([2.0, 5.0]))
@@ -76,7 +92,9 @@ def test_bands_widen_where_the_window_leaves_the_range():
     mean[10] = 13.0
     data = Record(U, None, None, np.array([0, 6, 12]))
     for is_free_run in (True, False):
-        wide = widen(bands, std, mean, data, 4, is_free_run, np.array([2.0]))[:, 0]
+        wide = widen(
+            bands, Forecast(mean, std, 0), data, 4, is_free_run, np.array([2.0])
+        )[:, 0]
         # 0.4 of the range beyond the tolerance, in its row and the next ones
         by_input = np.sqrt(1.0 + (0.4 * 2.0) ** 2)
         assert_allclose(wide[3:6], by_input)
@@ -91,7 +109,8 @@ def test_near_the_range_the_curvature_is_unknown():
     bands = bands_of(np.array([[-1.0], [1.0]]), np.array([[0.0], [10.0]]))
     data = Record(np.zeros((8, 1)), None, None, np.array([0, 8]))
     mean = np.array([5.0, 10.0, 10.1, 10.5, 11.0, 11.2, 12.0, 20.0])[:, None]
-    wide = widen(bands, np.ones((8, 1)), mean, data, 0, True, np.array([2.0]))[:, 0]
+    run = Forecast(mean, np.ones((8, 1)), 0)
+    wide = widen(bands, run, data, 0, True, np.array([2.0]))[:, 0]
     added = np.sqrt(wide**2 - 1.0)
     # squares of the distance over the range of 10, from 1.13 on the distance beyond 1
     expected = [0.0, 0.0, 0.1**2 / 10, 0.5**2 / 10, 0.1, 0.2, 1.0, 10.0]
@@ -99,7 +118,8 @@ def test_near_the_range_the_curvature_is_unknown():
     U = np.array([-1.0, 1.0, 1.02, 1.1, 1.2, 1.4, 3.0, 5.0])[:, None]
     inside = np.full((8, 1), 5.0)
     data = Record(U, None, None, np.array([0, 8]))
-    wide = widen(bands, np.ones((8, 1)), inside, data, 0, False, np.array([2.0]))[:, 0]
+    ahead = Forecast(inside, np.ones((8, 1)), 0)
+    wide = widen(bands, ahead, data, 0, False, np.array([2.0]))[:, 0]
     added = np.sqrt(wide**2 - 1.0)
     expected = [0.0, 0.0, 0.01**2, 0.05**2, 0.01, 0.1, 1.0, 4.0]
     assert_allclose(added, 2.0 * np.array(expected), atol=1e-7)

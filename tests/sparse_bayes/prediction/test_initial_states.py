@@ -8,6 +8,7 @@ import state_space_cases as cases
 from skbayesnn.sparse_bayes.network import init_network
 from skbayesnn.sparse_bayes.prediction.initial_states import (
     estimated_start,
+    start_by_weights,
     unknown_start,
 )
 from skbayesnn.sparse_bayes.records.layout import Record
@@ -35,6 +36,32 @@ def test_start_of_a_linear_system_is_that_of_least_squares():
     mean = observed[known].T @ target[known] + precision @ network.mean
     np.testing.assert_allclose(start.covariance[0], covariance, rtol=1e-6)
     np.testing.assert_allclose(start.state[0], covariance @ mean, rtol=1e-6)
+
+
+def test_a_start_follows_the_weights():
+    """As estimates by slightly different weights do; exactly where the rows fit."""
+    network = cases.linear_network()
+    x = np.array([2.0, -1.0])
+    U, Y = cases.record_from(x)
+    U, Y = U[:8], Y[:8]
+    Y[3] = np.nan
+    network = network._replace(mean=x)
+    theta = network.fitted.network.theta
+
+    def estimate(theta):
+        changed = network.fitted.network._replace(theta=theta)
+        fitted = network.fitted._replace(network=changed)
+        return estimated_start(network._replace(fitted=fitted), U, Y).state[0]
+
+    kept, h = np.array([0, 1, 2, 5, 7, 9, 11]), 1e-5
+    expected = [
+        (estimate(theta + step) - estimate(theta - step)) / (2.0 * h)
+        for step in h * np.eye(len(theta))[kept]
+    ]
+    covariance = estimated_start(network, U, Y).covariance[0]
+    found = start_by_weights(network, U, Y, x, covariance, kept)
+    assert found.shape == (2, 7)
+    np.testing.assert_allclose(found, np.array(expected).T, rtol=1e-4, atol=1e-5)
 
 
 def test_the_hidden_sign_of_a_state_is_found():

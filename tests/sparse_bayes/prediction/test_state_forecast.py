@@ -59,6 +59,11 @@ def test_steps_ahead_are_those_of_a_textbook_filter(kind, horizon):
     np.testing.assert_allclose(forecast.mean[rows], 3.0 + 4.0 * mean[rows])
     np.testing.assert_allclose(forecast.mean[n_told], 3.0 + 4.0 * first[0][n_told])
     of_weights, of_start = left[..., :-2], left[..., -2:]
+    # the start that the first rows tell follows the weights
+    theta, sizes, inputs, scaled = parts(network)
+    S = naive.state_space_derivatives(theta, sizes, "tanh", inputs[:n_told], start[0])
+    S = S[np.isfinite(scaled[:n_told]).ravel()] / cases.NOISE
+    of_weights = of_weights - of_start @ start[1] @ S[:, -2:].T @ S[:, :-2]
     square = np.einsum(
         "toi,ij,toj->to", of_weights, network.fitted.covariance, of_weights
     )
@@ -90,6 +95,40 @@ def test_variance_of_a_free_run_is_that_of_weights_start_and_noise():
     np.testing.assert_allclose(forecast.std[:, 0], 4.0 * np.sqrt(variance))
     alone = network.forecast(record, 0, np.inf, False)
     np.testing.assert_allclose(alone.mean, forecast.mean, rtol=1e-12)
+
+
+def test_a_basis_of_the_states_that_is_not_known_widens_no_band():
+    """Weights may say the same in another basis: the start has to follow them."""
+    network = cases.linear_network()
+    theta, sizes = network.fitted.network.theta, tuple(network.fitted.network.sizes)
+
+    def in_basis(T):
+        ((weights, bias),) = naive.unflatten(theta, sizes)
+        weights = weights.copy()
+        weights[:2] = np.linalg.inv(T).T @ weights[:2]
+        weights[:, :2] = weights[:, :2] @ T.T
+        return naive.flatten([(weights, bias)])
+
+    h = 1e-6
+    changes = [
+        (in_basis(np.eye(2) + h * E) - in_basis(np.eye(2) - h * E)) / (2.0 * h)
+        for E in np.eye(4).reshape(4, 2, 2)
+    ]
+    root = np.array(changes).T
+    sure, unsure = (
+        network._replace(
+            covariance=1e6 * np.eye(2),
+            fitted=network.fitted._replace(covariance=covariance),
+        )
+        for covariance in (0.0 * root @ root.T, root @ root.T)
+    )
+    U, Y = cases.record_from(np.array([2.0, -1.0]))
+    record, n_known = Record(U, Y, None, STARTS), network.max_lag
+    for horizon in (1, np.inf):
+        one, other = (
+            net.forecast(record, n_known, horizon, True) for net in (sure, unsure)
+        )
+        np.testing.assert_allclose(other.std, one.std, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
