@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import state_space_cases as cases
 
+from skbayesnn import SparseBayesStateSpaceRegressor
 from skbayesnn.sparse_bayes.prediction.initial_states import estimated_start
 from skbayesnn.sparse_bayes.prediction.state_forecast import belief_after
 from skbayesnn.sparse_bayes.records.layout import Record
@@ -211,3 +212,36 @@ def test_gross_errors_move_a_filter_little():
     Y[14] = np.nan
     without = network.forecast(Record(U, Y, None, STARTS), 8, 1, False).mean[15:]
     assert np.abs(weighted - without).max() < 0.1 * np.abs(plain - without).max()
+
+
+def ball_on_a_beam(seed, n_rows=600):
+    """Angles that a controller sets, and positions, which integrate them twice."""
+    rng = np.random.default_rng(seed)
+    targets = np.repeat(rng.choice([-0.1, 0.0, 0.1], n_rows // 50), 50)
+    u, y, place, speed = np.empty((n_rows, 1)), np.empty(n_rows), 0.0, 0.0
+    for t in range(n_rows):
+        y[t] = place + 0.002 * rng.standard_normal()
+        pull = 0.5 * (targets[t] - y[t]) - 0.6 * speed
+        u[t] = pull + 0.02 * rng.standard_normal()
+        for _ in range(10):
+            speed += 0.01 * (5.0 * np.sin(u[t, 0]) - 0.1 * speed)
+            place += 0.01 * speed
+    return u, y
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_bands_of_an_integrating_system_hold_in_new_runs():
+    """What a run errs by is what its first rows do not tell of place and speed."""
+    model = SparseBayesStateSpaceRegressor(
+        4, n_restarts=4, output="difference", reg_lambda=15.0, random_state=0
+    )
+    model.fit(*ball_on_a_beam(7))
+    held = []
+    for seed in range(20, 40):
+        u, y = ball_on_a_beam(seed)
+        mean, std = model.predict(u, y_init=y[:20], return_std=True)
+        held.append(np.mean(np.abs(mean - y)[20:] < 1.96 * std[20:]))
+        # no wider than what 20 rows tell of the speed makes of the place
+        assert std.max() < 0.035
+    assert np.mean(held) > 0.9
