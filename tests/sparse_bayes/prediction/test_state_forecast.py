@@ -231,6 +231,7 @@ def ball_on_a_beam(seed, n_rows=600):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.ExtrapolationWarning")
 def test_bands_of_an_integrating_system_hold_in_new_runs():
     """What a run errs by is what its first rows do not tell of place and speed."""
     model = SparseBayesStateSpaceRegressor(
