@@ -52,7 +52,10 @@ CASES = {
         validation_fraction=0.8,
         **{**GROWTH, "n_corrective_steps": 0},
     ),
-    "growth": FrankWolfeRBM(3, away_steps=True, **GROWTH),
+    # without steps that follow, some units do more harm than good and are taken out
+    "growth": FrankWolfeRBM(
+        6, away_steps=True, **{**GROWTH, "n_bias_steps": 0, "n_corrective_steps": 0}
+    ),
     "fractional": FrankWolfeRBM(3, alpha="learn", early_stopping=True, **GROWTH),
     "tuned": FrankWolfeRBM(3, fine_tune=TUNER, fine_tune_norm=0.5, **GROWTH),
     "tuned in rounds": FrankWolfeRBM(
