@@ -91,15 +91,11 @@ def _unknown(relative):
 def with_factor(bands, forecast):
     """Standard deviations (n_rows, n_outputs) of a free run, with their factor.
 
-    What is uncertain by the states at the start is not narrowed: it is one draw for a
-    whole run, so the few runs of a training record can hardly tell it.
+    No factor makes them smaller than noise and start ask for: the noise is known from
+    all rows of the training record, and what the first rows do not tell of the hidden
+    states is one draw for a whole run, of which a record has few.
     """
-    variance, factor = forecast.std**2, bands.factor**2
-    if forecast.of_start is None:
-        return np.sqrt(variance * factor)
-    kept = forecast.of_start**2
-    narrowed = factor * np.maximum(variance - kept, 0.0) + kept
-    return np.sqrt(np.where(factor < 1.0, narrowed, factor * variance))
+    return np.maximum(bands.factor * forecast.std, forecast.least)
 
 
 def widen(bands, forecast, record, max_lag, is_free_run, y_scale):

@@ -176,7 +176,7 @@ def combine(forecasts, weights):
     lost = total < 0.5
     fractions = fractions / np.where(lost, 1.0, total)
     mean = np.where(lost, np.nan, _weighted_median(means, fractions))
-    std, of_start = None, None
+    std, least = None, None
 
     def root_of_mean(squares):
         variance = np.sum(np.where(known, squares * fractions, 0.0), axis=0)
@@ -185,14 +185,12 @@ def combine(forecasts, weights):
     if forecasts[0].std is not None:
         square = np.array([forecast.std for forecast in forecasts]) ** 2
         std = root_of_mean(square + (means - mean) ** 2)
-        parts = [forecast.of_start for forecast in forecasts]
-        nothing = np.zeros_like(mean)
-        parts = np.array([nothing if part is None else part for part in parts])
-        # the states of all members are told by the same rows: their errors agree
-        of_start = root_of_mean(parts**2)
+        parts = [forecast.least for forecast in forecasts]
+        if not any(part is None for part in parts):
+            least = root_of_mean(np.array(parts) ** 2)
     n_diverged = sum(np.array([forecast.n_diverged for forecast in forecasts]) > 0)
     rows = int(np.count_nonzero(lost.any(axis=1))) if n_diverged else 0
-    return Forecast(mean, std, rows, of_start)
+    return Forecast(mean, std, rows, least)
 
 
 def _weighted_median(values, fractions):

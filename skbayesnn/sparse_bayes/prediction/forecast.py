@@ -16,14 +16,14 @@ class Forecast(NamedTuple):
     """mean, std : (n_rows, n_outputs); std is None unless asked for.
 
     n_diverged : rows that became NaN because the recursion left the plausible range
-    of_start : (n_rows, n_outputs) what std would be if nothing but the hidden states at
-        the start were uncertain; None without std, and without hidden states
+    least : (n_rows, n_outputs) what std would be if the weights were known: by the
+        noise, not fed back, and the hidden states at the start. For free runs with std
     """
 
     mean: np.ndarray
     std: np.ndarray | None
     n_diverged: int
-    of_start: np.ndarray | None = None
+    least: np.ndarray | None = None
 
 
 def of_network(network, record, n_known, horizon, return_std):
@@ -91,7 +91,13 @@ def _run(network, record, n_initial, batches, from_measured, return_std):
             path = simulate(fitted, run)
         mean[runs.rows[ends]] = path.outputs[ends] * scaling.y_scale + scaling.y_offset
         n_diverged += int(np.count_nonzero(path.diverged[ends]))
-    return Forecast(mean, std, n_diverged)
+    least = None
+    if return_std and not from_measured:
+        known = fitted.free_run_std
+        noise = fitted.noise_std if known is None else known
+        # 0 in rows that were given
+        least = np.minimum(std, noise * scaling.y_scale)
+    return Forecast(mean, std, n_diverged, least)
 
 
 def _empty_forecast(record, n_initial, return_std):

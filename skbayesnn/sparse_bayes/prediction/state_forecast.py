@@ -92,25 +92,26 @@ class Query(NamedTuple):
 
 def forecast(network, record, n_known, horizon, return_std):
     """Forecast of one `StateSpaceNetwork`; arguments as in `ensemble.forecast`."""
-    scaling, std, of_start = network.fitted.scaling, None, None
+    scaling, std, least = network.fitted.scaling, None, None
     query = _pose(network, record, n_known, horizon)
     given = _given(network, record, n_known, horizon)
     if return_std:
         outputs, variance = np.full_like(record.Y, np.nan), np.zeros_like(record.Y)
-        of_start = np.zeros_like(record.Y)
+        without_weights = np.zeros_like(record.Y)
         for paths in _linearized(network, query):
             rows = paths.rows
-            outputs[rows], of_start[rows] = paths.outputs, _of_start(query, paths)
-            variance[rows] = _of_weights(network.fitted, paths)
-            variance[rows] += of_start[rows] + paths.noise
-        std, of_start = (
+            outputs[rows] = paths.outputs
+            without_weights[rows] = _of_start(query, paths) + paths.noise
+            variance[rows] = _of_weights(network.fitted, paths) + without_weights[rows]
+        std, least = (
             np.where(given, 0.0, np.sqrt(part) * scaling.y_scale)
-            for part in (variance, of_start)
+            for part in (variance, without_weights)
         )
     else:
         outputs = _outputs(network, query)
     mean = np.where(given, record.Y, outputs * scaling.y_scale + scaling.y_offset)
-    return Forecast(mean, std, int(_diverged(query, outputs).sum()), of_start)
+    n_diverged = int(_diverged(query, outputs).sum())
+    return Forecast(mean, std, n_diverged, least if horizon == np.inf else None)
 
 
 def draws(network, record, n_known, horizon, n_samples, rng):

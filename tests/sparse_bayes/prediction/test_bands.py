@@ -63,18 +63,14 @@ def test_a_factor_is_learned():
     assert learn_factor([]) == learn_factor([np.array([np.nan])]) == 1.0
 
 
-def test_a_factor_narrows_all_but_what_the_start_adds():
+def test_a_factor_narrows_to_what_noise_and_start_ask_for():
     bands = bands_of(np.zeros((1, 0)), np.zeros((1, 2)))
     bands = bands._replace(factor=np.array([0.5, 2.0]))
     std = np.array([[5.0, 5.0], [3.0, 3.0], [0.0, 0.0]])
-    of_start = np.array([[4.0, 4.0], [3.0, 3.0], [0.0, 0.0]])
-    run = Forecast(np.zeros((3, 2)), std, 0, of_start)
-    narrowed = [np.sqrt(0.25 * 9.0 + 16.0), 3.0, 0.0]
-    assert_allclose(std_with_factor(bands, run)[:, 0], narrowed)
-    assert_allclose(std_with_factor(bands, run)[:, 1], 2.0 * std[:, 1])
-    # models on lags have no such part
-    run = run._replace(of_start=None)
-    assert_allclose(std_with_factor(bands, run), bands.factor * std)
+    least = np.array([[4.0, 4.0], [1.0, 1.0], [0.0, 0.0]])
+    run = Forecast(np.zeros((3, 2)), std, 0, least)
+    found = std_with_factor(bands, run)
+    assert_array_equal(found, [[4.0, 10.0], [1.5, 6.0], [0.0, 0.0]])
 
 
 def test_excess_is_relative_to_the_range():
@@ -93,7 +89,7 @@ def test_bands_widen_where_the_window_leaves_the_range():
     data = Record(U, None, None, np.array([0, 6, 12]))
     for is_free_run in (True, False):
         wide = widen(
-            bands, Forecast(mean, std, 0), data, 4, is_free_run, np.array([2.0])
+            bands, Forecast(mean, std, 0, std), data, 4, is_free_run, np.array([2.0])
         )[:, 0]
         # 0.4 of the range beyond the tolerance, in its row and the next ones
         by_input = np.sqrt(1.0 + (0.4 * 2.0) ** 2)
@@ -109,7 +105,7 @@ def test_near_the_range_the_curvature_is_unknown():
     bands = bands_of(np.array([[-1.0], [1.0]]), np.array([[0.0], [10.0]]))
     data = Record(np.zeros((8, 1)), None, None, np.array([0, 8]))
     mean = np.array([5.0, 10.0, 10.1, 10.5, 11.0, 11.2, 12.0, 20.0])[:, None]
-    run = Forecast(mean, np.ones((8, 1)), 0)
+    run = Forecast(mean, np.ones((8, 1)), 0, np.ones((8, 1)))
     wide = widen(bands, run, data, 0, True, np.array([2.0]))[:, 0]
     added = np.sqrt(wide**2 - 1.0)
     # squares of the distance over the range of 10, from 1.13 on the distance beyond 1

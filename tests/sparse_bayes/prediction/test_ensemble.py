@@ -44,11 +44,13 @@ def test_the_variance_is_that_of_the_mixture():
     assert_allclose(found.std[0, 0] ** 2, expected, rtol=1e-12)
 
 
-def test_what_a_start_adds_is_that_of_the_members_that_have_one():
-    of_lags, of_states = forecasts([1.0, 1.0], [0.5, 0.5])
-    of_states = of_states._replace(of_start=np.full_like(of_states.std, 0.4))
-    found = combine([of_lags, of_states], np.array([0.75, 0.25]))
-    assert_allclose(found.of_start[0, 0] ** 2, 0.25 * 0.4**2)
+def test_what_noise_and_start_ask_for_is_that_of_the_mixture():
+    one, other = forecasts([1.0, 1.0], [0.5, 0.5])
+    one = one._replace(least=np.full_like(one.std, 0.3))
+    found = combine([one, other._replace(least=0.4 * one.std)], np.array([0.75, 0.25]))
+    assert_allclose(found.least[0, 0] ** 2, 0.75 * 0.3**2 + 0.25 * 0.2**2)
+    # predictions ahead have none
+    assert combine([one, other], np.array([0.75, 0.25])).least is None
 
 
 def test_a_single_member_is_the_ensemble():
