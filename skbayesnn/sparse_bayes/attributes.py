@@ -41,8 +41,7 @@ def network_attributes(learned, X=None, sample_weight=None):
     ``sample_weight`` (n,) how many times each row counts, None for once.
     """
     fitted, history = learned.fitted, learned.history
-    squared = fitted.noise_std if fitted.free_run_std is None else fitted.free_run_std
-    noise_variance = (squared * fitted.scaling.y_scale) ** 2
+    noise_variance = (fitted.squared_std * fitted.scaling.y_scale) ** 2
     single = len(noise_variance) == 1
     of_noise = {}
     if np.isfinite(fitted.degrees_of_freedom):

@@ -35,3 +35,8 @@ class FittedNetwork(NamedTuple):
     noise_std: np.ndarray
     free_run_std: np.ndarray | None = None
     degrees_of_freedom: float = np.inf
+
+    @property
+    def squared_std(self):
+        """Standard deviation of the errors whose squares the fit has minimised."""
+        return self.noise_std if self.free_run_std is None else self.free_run_std

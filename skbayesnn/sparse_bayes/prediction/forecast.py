@@ -93,10 +93,8 @@ def _run(network, record, n_initial, batches, from_measured, return_std):
         n_diverged += int(np.count_nonzero(path.diverged[ends]))
     least = None
     if return_std and not from_measured:
-        known = fitted.free_run_std
-        noise = fitted.noise_std if known is None else known
         # 0 in rows that were given
-        least = np.minimum(std, noise * scaling.y_scale)
+        least = np.minimum(std, fitted.squared_std * scaling.y_scale)
     return Forecast(mean, std, n_diverged, least)
 
 

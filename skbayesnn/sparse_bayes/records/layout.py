@@ -300,8 +300,7 @@ def outputs_before(model, lags, U, Y, step_variance):
         return np.tile(Y[:1], (lags.max_lag, 1))
     scaling = model.scaling
     starts = np.array([0, len(Y)])
-    std = model.noise_std if model.free_run_std is None else model.free_run_std
-    weights = 1.0 / np.maximum(std, 1e-9)
+    weights = 1.0 / np.maximum(model.squared_std, 1e-9)
     data, _ = with_unknown_start(U, Y, lags, starts, scaling, weights)
     data = data.select_inputs(model.network.units[0])
     scaled_steps = step_variance / scaling.y_scale**2
