@@ -51,7 +51,10 @@ def scaling(n_outputs=1):
 
 
 def fitted(network, n_outputs=1):
-    """A `StateSpaceNetwork` of two states, with noise of the steps."""
+    """A `StateSpaceNetwork` of two states, with noise of the steps.
+
+    Its states in the training record do not follow the weights.
+    """
     rng = np.random.default_rng(1)
     root = 0.01 * rng.standard_normal((len(network.theta),) * 2)
     noise = np.full(n_outputs, NOISE)
@@ -60,7 +63,9 @@ def fitted(network, n_outputs=1):
     visited, process = rng.standard_normal((5, 2)), 0.0004 * covariance
     measurement = 0.004 * (1.0 + np.arange(n_outputs))
     mean = np.array([0.4, -0.2])
-    return StateSpaceNetwork(one, mean, covariance, visited, process, measurement, 1)
+    followed = np.zeros((2, np.count_nonzero(network.keep), 3))
+    states = mean, covariance, visited, followed
+    return StateSpaceNetwork(one, *states, process, measurement, 1)
 
 
 def linear_network():
@@ -71,6 +76,25 @@ def linear_network():
     weights[:2, 2], weights[2, 2] = C[0], D[0, 0]
     theta = np.concatenate([weights.ravel(), np.zeros(3)])
     return fitted(network._replace(theta=theta))
+
+
+def bases(network):
+    """Weights that say the same in other bases, and how their states are others."""
+    theta, sizes = network.fitted.network.theta, tuple(network.fitted.network.sizes)
+
+    def in_basis(T):
+        ((weights, bias),) = naive.unflatten(theta, sizes)
+        weights = weights.copy()
+        weights[:2] = np.linalg.inv(T).T @ weights[:2]
+        weights[:, :2] = weights[:, :2] @ T.T
+        return naive.flatten([(weights, bias)])
+
+    h, changes = 1e-6, np.eye(4).reshape(4, 2, 2)
+    moved = [
+        (in_basis(np.eye(2) + h * E) - in_basis(np.eye(2) - h * E)) / (2.0 * h)
+        for E in changes
+    ]
+    return np.array(moved).T, changes
 
 
 def tanh_network(n_outputs=2):

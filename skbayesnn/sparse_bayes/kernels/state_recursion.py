@@ -113,6 +113,27 @@ def sensitivities_by_block(layers, run, n_outputs, kept, n_rows):
         yield rows, S
 
 
+def states_by_parameters(layers, run, n_outputs, kept, rows):
+    """Derivatives (n_rows, n_states, n_kept) of the states of some rows of a run.
+
+    Parameters
+    ----------
+    kept : (n_kept,) int64, parameters
+    rows : (n_rows,) int64, rising; none of them begins a record, or is behind one that
+        has diverged
+    """
+    places = parameter_places(layers, kept)
+    begun = _begin_run(layers, run, n_outputs, len(kept))
+    found = np.empty((len(rows), run.initial.shape[1], len(kept)))
+    first = 0
+    for number, row in enumerate(rows):
+        S = np.empty(((row - first) * n_outputs, len(kept)))
+        _go_through(layers, run, slice(first, row), begun, places, S, True)
+        found[number] = begun.memory.of_state[:, : len(kept)]
+        first = row
+    return found
+
+
 def _derive(layers, run, n_outputs, places, S, with_derivatives):
     begun = _begin_run(layers, run, n_outputs, S.shape[1])
     whole = slice(0, len(run.X))

@@ -7,7 +7,7 @@ import numpy as np
 from ..._saved_state import saved_as
 from ..fitted import FittedNetwork
 from ..kernels.state_filter import FilterNoise
-from ..kernels.state_recursion import run_states
+from ..kernels.state_recursion import run_states, states_by_parameters
 from ..network import split_layers
 from ..records.state_runs import select_features
 from . import state_forecast
@@ -18,6 +18,10 @@ from .step_noise import learn_noise
 RIDGE = 1e-3
 # Rows from which the state at the start of a record is estimated, for each state.
 ROWS_PER_STATE = 4
+# Rows that tell how the states follow the weights, and the smallest singular value of
+# their states, beside the largest, that tells anything.
+MOST_ROWS = 1_000
+SMALLEST = 1e-3
 
 
 @saved_as("StateSpaceNetwork")
@@ -26,6 +30,8 @@ class StateSpaceNetwork(NamedTuple):
 
     mean, covariance : (n_states,) and (n_states, n_states)
     visited : (n_candidates, n_states), some of these states
+    followed : (n_states, n_kept, 1 + n_states), how they follow the weights that are
+        kept: their derivatives are ``followed @ (1, x - mean)`` at the state x
     process, measurement : (n_states, n_states) and (n_outputs,) noise of both
         equations, see `step_noise`
     n_inputs : number of inputs
@@ -35,6 +41,7 @@ class StateSpaceNetwork(NamedTuple):
     mean: np.ndarray
     covariance: np.ndarray
     visited: np.ndarray
+    followed: np.ndarray
     process: np.ndarray
     measurement: np.ndarray
     n_inputs: int
@@ -102,24 +109,51 @@ def make_network(fitted, data):
     """The network that was fitted to `StateRunData`, with the states it had there."""
     network, n_states = fitted.network, data.run.initial.shape[1]
     run = select_features(data.run, network.units[0])
-    states, _ = run_states(network.layers, run, len(fitted.noise_std))
+    every, _ = run_states(network.layers, run, len(fitted.noise_std))
     # the row before each session holds no state
-    states = states[~data.run.begin]
-    states = states[np.isfinite(states).all(axis=1)]
-    centred = states - states.mean(axis=0)
+    reached = np.flatnonzero(~data.run.begin & np.isfinite(every).all(axis=1))
+    states = every[reached]
+    mean = states.mean(axis=0)
+    centred = states - mean
     covariance = centred.T @ centred / len(states)
     spread = max(float(np.trace(covariance)) / len(covariance), 1e-6)
     covariance[np.diag_indices_from(covariance)] += RIDGE * spread
-    rows = np.linspace(0, len(states) - 1, N_CANDIDATES).astype(int)
-    visited = states[np.unique(rows)]
+    visited = states[_evenly(len(states), N_CANDIDATES)]
+    some = _evenly(len(states), MOST_ROWS)
+    followed = _followed(fitted, run, reached[some], centred[some])
     noise = learn_noise(fitted, run, data.Y, covariance)
     n_inputs = len(data.run.state) - n_states - int(data.run.begin.sum())
     return StateSpaceNetwork(
         fitted,
-        states.mean(axis=0),
+        mean,
         covariance,
         visited,
+        followed,
         noise.process,
         noise.measurement,
         n_inputs,
     )
+
+
+def _evenly(n_rows, most):
+    """Rows at even distances, at most so many."""
+    return np.unique(np.linspace(0, n_rows - 1, most).astype(int))
+
+
+def _followed(fitted, run, rows, centred):
+    """``followed`` of `StateSpaceNetwork` by least squares.
+
+    ``centred`` (n_rows, n_states) are the states of some rows, less their mean.
+    """
+    network = fitted.network
+    kept = np.flatnonzero(network.keep)
+    arguments = run, len(fitted.noise_std), kept, rows
+    derivatives = states_by_parameters(network.layers, *arguments)
+    n_rows, n_states, n_kept = derivatives.shape
+    if not np.isfinite(derivatives).all():
+        # of an unstable run they may exceed all numbers where it does not
+        return np.zeros((n_states, n_kept, 1 + n_states))
+    regressors = np.column_stack([np.ones(n_rows), centred])
+    flat = derivatives.reshape(n_rows, -1)
+    found = np.linalg.lstsq(regressors, flat, rcond=SMALLEST)[0]
+    return np.ascontiguousarray(found.T.reshape(n_states, n_kept, 1 + n_states))

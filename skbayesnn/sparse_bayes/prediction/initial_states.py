@@ -8,11 +8,14 @@ over the first rows, with the mean m and the covariance P that the states had in
 training record. An output may hide the sign of a state, so the sum may have several
 minima: the search begins at the best of many states of the training record.
 
-Other weights would tell of another state from the same rows. With the derivatives
-:math:`J_x, J_w` of the outputs there by state and weights, over the noise, and the
-covariance :math:`C = (P^{-1} + J_x^T J_x)^{-1}` of the state, this is
+Other weights would tell of another state from the same rows. They would also have had
+other states in the training record, so the prior follows them: a regression of the
+derivatives of these states by the weights on the states themselves says how,
+:math:`R(x)`. With the derivatives :math:`J_x, J_w` of the outputs in the first rows by
+state and weights, over the noise, and the covariance
+:math:`C = (P^{-1} + J_x^T J_x)^{-1}` of the state, this is
 
-.. math:: d x_0 / d w = - C J_x^T J_w
+.. math:: d x_0 / d w = R - C J_x^T (J_w + J_x R)
 
 Without it, weights that say the same in another basis of the states would seem to say
 something else.
@@ -117,20 +120,23 @@ def _derivatives(network, U, x, kept):
     return outputs, S / np.tile(noise, len(U))[:, None]
 
 
-def start_by_weights(network, U, Y, state, covariance, kept):
-    """Derivatives (n_states, n_kept) of an estimated start by the weights ``kept``.
+def start_by_weights(network, U, Y, state, covariance):
+    """Derivatives (n_states, n_kept) of an estimated start by the weights in use.
 
     The arguments are those of `estimated_start` and what it found.
     """
+    deviation = np.append(1.0, state - network.mean)
+    by_prior = network.followed @ deviation
     known = np.isfinite(Y).ravel()
     if not known.any():
-        # the start is that of the training record, whatever the weights
-        return np.zeros((len(state), len(kept)))
+        return by_prior
+    kept = np.flatnonzero(network.fitted.network.keep)
     scaled = scaled_inputs(network, U)
     S = _derivatives(network, scaled, state, kept)[1][known]
     by_weights, by_state = np.split(S, [len(kept)], axis=1)
     with np.errstate(all="ignore"):
-        return -covariance @ (by_state.T @ by_weights)
+        changed = by_weights + by_state @ by_prior
+        return by_prior - covariance @ (by_state.T @ changed)
 
 
 def scaled_inputs(network, U):

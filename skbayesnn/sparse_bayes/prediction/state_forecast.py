@@ -295,7 +295,7 @@ def _linearized(network, query):
         block = max(1, BLOCK_BYTES // (8 * n_columns))
     # zero where this run diverges: what the weights add is not known there
     free = sensitivities_by_block(layers, query.run, n_outputs, kept, max(1, block))
-    followed = _starts_by_weights(network, query, kept)
+    followed = _starts_by_weights(network, query)
     arguments = query.run, query.of_records, network.noise, query.plan, free
     for rows, found in filter_by_block(layers, *arguments):
         of_weights, of_start = np.split(found.S, [len(kept)], axis=1)
@@ -309,14 +309,14 @@ def _linearized(network, query):
         yield paths._replace(noise=_noise(network, query, paths, found))
 
 
-def _starts_by_weights(network, query, kept):
+def _starts_by_weights(network, query):
     """How the start of each segment follows the weights, by `start_by_weights`."""
     record, start, followed = query.record, query.start, []
     for number, (begin, told, _, _) in enumerate(query.segments):
         part = slice(begin, told)
         arguments = record.U[part], record.Y[part]
         found = start.state[number], start.covariance[number]
-        followed.append(start_by_weights(network, *arguments, *found, kept))
+        followed.append(start_by_weights(network, *arguments, *found))
     return followed
 
 

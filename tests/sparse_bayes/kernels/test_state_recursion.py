@@ -9,6 +9,7 @@ from skbayesnn.sparse_bayes.kernels.state_recursion import (
     StateRun,
     run_state_sensitivities,
     run_states,
+    states_by_parameters,
 )
 
 LIMITS = (1e3, 1e2)
@@ -94,6 +95,27 @@ def test_runs_and_sensitivities(options):
     np.testing.assert_allclose(S, derivatives[:, columns], rtol=1e-10, atol=1e-12)
     _, _, of_weights = run_state_sensitivities(*arguments)
     np.testing.assert_array_equal(of_weights, S[:, : len(case.kept)])
+
+
+@pytest.mark.parametrize("options", SYSTEMS)
+def test_states_by_parameters(options):
+    system = System(**options)
+    case = system.case
+    rows = np.array([1, 2, 7, 8, 11, 23])
+
+    def states(theta):
+        moved = system.layers._replace(theta=theta)
+        return run_states(moved, system.run, system.n_outputs)[0][rows]
+
+    steps = 1e-6 * np.eye(len(case.theta))[case.kept]
+    expected = [
+        (states(case.theta + step) - states(case.theta - step)) / 2e-6 for step in steps
+    ]
+    arguments = system.layers, system.run, system.n_outputs, case.kept, rows
+    found = states_by_parameters(*arguments)
+    np.testing.assert_allclose(
+        found, np.moveaxis(expected, 0, -1), rtol=1e-6, atol=1e-8
+    )
 
 
 def test_a_record_that_diverges_leaves_the_others():

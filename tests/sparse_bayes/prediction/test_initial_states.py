@@ -45,23 +45,40 @@ def test_a_start_follows_the_weights():
     U, Y = cases.record_from(x)
     U, Y = U[:8], Y[:8]
     Y[3] = np.nan
-    network = network._replace(mean=x)
-    theta = network.fitted.network.theta
-
-    def estimate(theta):
-        changed = network.fitted.network._replace(theta=theta)
-        fitted = network.fitted._replace(network=changed)
-        return estimated_start(network._replace(fitted=fitted), U, Y).state[0]
-
     kept, h = np.array([0, 1, 2, 5, 7, 9, 11]), 1e-5
-    expected = [
-        (estimate(theta + step) - estimate(theta - step)) / (2.0 * h)
-        for step in h * np.eye(len(theta))[kept]
-    ]
+    one = network.fitted.network
+    theta, keep = one.theta, np.zeros(len(one.theta), dtype=bool)
+    keep[kept] = True
+    by_weights = np.random.default_rng(3).standard_normal((2, 7))
+    followed = np.concatenate([by_weights[:, :, None], np.ones((2, 7, 2))], axis=2)
+    network = network._replace(mean=x, followed=followed)
+
+    def estimate(step):
+        changed = one._replace(theta=theta + step, keep=keep)
+        return network._replace(
+            fitted=network.fitted._replace(network=changed),
+            mean=x + by_weights @ step[kept],
+        )
+
+    def estimates(rows):
+        for step in h * np.eye(len(theta))[kept]:
+            there, back = (
+                estimated_start(estimate(step), U, rows).state[0]
+                for step in (step, -step)
+            )
+            yield (there - back) / (2.0 * h)
+
+    network = estimate(np.zeros_like(theta))
     covariance = estimated_start(network, U, Y).covariance[0]
-    found = start_by_weights(network, U, Y, x, covariance, kept)
+    found = start_by_weights(network, U, Y, x, covariance)
     assert found.shape == (2, 7)
-    np.testing.assert_allclose(found, np.array(expected).T, rtol=1e-4, atol=1e-5)
+    expected = np.array(list(estimates(Y))).T
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+    # without outputs the start is that of the training record
+    unknown = np.full_like(Y, np.nan)
+    elsewhere = start_by_weights(network, U, unknown, x + [0.5, 0.25], covariance)
+    np.testing.assert_allclose(elsewhere, by_weights + 0.75)
 
 
 def test_the_hidden_sign_of_a_state_is_found():
