@@ -59,9 +59,6 @@ MAX_SPARE_CHAINS = 1000
 _MEMORY = 0.99
 # Steps from one look at the parameters to the next, for their average.
 _AVERAGED = 5
-# Steps from one of the chains' jumps to the next: a jump costs as much as two steps,
-# and a model changes little in a few of them.
-JUMPING = 4
 # Rows of the batch, and of the chains, by which the change of a step is judged.
 _JUDGED = 16
 _LEAST_SLOPE = 1e-12
@@ -321,21 +318,20 @@ def check(state):
 
 def _persistent_sample(settings, state, batch, seed):
     """Visible states of the chains, hidden means of data and chains, new chains."""
-    rbm, n_rows = state.rbm, len(batch)
-    h = state.chains
+    rbm, transposed, n_rows = state.rbm, state.transposed, len(batch)
+    h, y, x = state.chains, None, None
     number = 2 * settings.n_gibbs_steps * state.step
-    if settings.jumps and state.step % JUMPING == 0:
-        x = product(batch, state.transposed)
-        h = jumps.move(rbm, x, h, seed, state.step)
+    if _jumps(settings, state, n_rows):
+        x = product(batch, transposed)
+        h, y = jumps.move(rbm, x, h, seed, state.step)
+    v = _visible(rbm, h, y, (seed, number, 0))
     for _ in range(settings.n_gibbs_steps - 1):
-        place = seed, number, 0
-        v = rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
-        h = draw_from(v, state.transposed, rbm.hidden, (seed, number + 1, 0))
+        h = draw_from(v, transposed, rbm.hidden, (seed, number + 1, 0))
         number += 2
-    v = rbm.units.draw_from(h, rbm.weights, rbm.visible, (seed, number, 0))
+        v = rbm.units.draw_from(h, rbm.weights, rbm.visible, (seed, number, 0))
     means = np.empty((n_rows + len(v), len(rbm.weights)), dtype=np.float32)
     of_data, of_chains = means[:n_rows], means[n_rows:]
-    chains = np.empty_like(h)
+    chains = np.empty_like(state.chains)
 
     def activate(first, last):
         place = seed, number + 1, 0
@@ -344,14 +340,41 @@ def _persistent_sample(settings, state, batch, seed):
             of_chains, rbm.hidden, *place, chains, first, last
         )
 
-    product(np.concatenate([batch, v]), state.transposed, means, activate)
+    if x is None:
+        product(np.concatenate([batch, v]), transposed, means, activate)
+    else:
+        # the inputs at the batch are known
+        of_data[:] = x
+        product(v, transposed, of_chains, activate)
     return v, means, chains
+
+
+def _jumps(settings, state, n_rows):
+    """Whether the chains jump in this update, to the rows of its batch."""
+    if not settings.jumps:
+        return False
+    shape = _n_chains(state), n_replicas(state), state.rbm.weights.shape[1]
+    return state.step % jumps.interval(n_rows, *shape) == 0
+
+
+def _n_chains(state):
+    """Number of chains of the model."""
+    chains = state.chains
+    is_tempered = isinstance(chains, tempering.Replicas)
+    return len(chains.states[-1] if is_tempered else chains)
+
+
+def _visible(rbm, h, y, place):
+    """Visible states of hidden ones, whose products with the weights may be known."""
+    if y is None:
+        return rbm.units.draw_from(h, rbm.weights, rbm.visible, place)
+    return rbm.units.draw(y, rbm.visible, place)
 
 
 def _tempered_sample(settings, state, batch, seed):
     """The same with replicas."""
     rbm, transposed, replicas = state.rbm, state.transposed, state.chains
-    if settings.jumps and state.step % JUMPING == 0:
+    if _jumps(settings, state, len(batch)):
         x = product(batch, transposed)
         replicas = jump(rbm, transposed, x, replicas, seed, state.step)
     replicas = tempering.advance(rbm, transposed, replicas, seed, state.step)

@@ -14,6 +14,10 @@ There are two kinds:
   modes of any distance are taken as often as their probabilities ask for;
 - single units flip. So the chains find states that are no rows of data, but which the
   model prefers: none of the rows would lead there.
+
+The rows that are proposed are those of the batch. A row that is learned more often than
+proposed becomes too likely unseen: with a thousand features and few rows, one update
+may add nats to the log probability of one row, and nothing to the others.
 """
 
 import numpy as np
@@ -26,19 +30,36 @@ from ..states import draw_from, product
 
 # Units of each chain that may flip in an update.
 _FLIPS = 4
+# Part of an update that jumps may take, and most updates from one to the next.
+_SHARE, _LONGEST = 1 / 3, 4
+
+
+def interval(n_rows, n_chains, n_replicas, n_features):
+    """Updates from one jump to the next: as few as do not take most of the time.
+
+    In products of a row and the weights, a jump takes one for each proposal; and for
+    each state before and behind it, the probabilities by all rows, as many numbers as
+    the weights of these rows. An update takes three products for each row, and two for
+    each state of the chains.
+    """
+    of_jump = n_chains * (n_features + 2 * n_rows)
+    of_update = n_features * (3 * n_rows + 2 * n_chains * n_replicas)
+    return int(np.clip(np.ceil(of_jump / (_SHARE * of_update)), 1, _LONGEST))
 
 
 # also where a fit leaves BLAS more of them: its rounding depends on them
 @on_one_blas_thread
 def move(rbm, x, h, seed, number):
-    """Hidden states (n_chains, n_units) after both kinds of steps.
+    """Hidden states (n_chains, n_units) after both kinds of steps, and their inputs.
+
+    The latter, (n_chains, n_features), are those of the visible units, without biases.
 
     ``x`` (n_rows, n_units) float32 are the inputs of the hidden units, without their
     biases, at the rows of data. ``number`` tells the random numbers from those of other
     updates.
     """
     if not h.shape[1]:
-        return h
+        return h, np.zeros((len(h), rbm.weights.shape[1]), dtype=np.float32)
     rng = generator(seed, Stream.JUMPS, number)
     proposal = RowMixture(rbm, x)
     draws = derived_seed(seed, Stream.JUMPS), number
@@ -60,12 +81,12 @@ def move_visible(rbm, transposed, x, v, seed, number):
     """
     place = derived_seed(seed, Stream.JUMPS, 1)
     h = draw_from(v, transposed, rbm.hidden, (place, 2 * number, 0))
-    h = move(rbm, x, h, seed, number)
-    return rbm.units.draw_from(h, rbm.weights, rbm.visible, (place, 2 * number + 1, 0))
+    _, y = move(rbm, x, h, seed, number)
+    return rbm.units.draw(y, rbm.visible, (place, 2 * number + 1, 0))
 
 
 def _flip(rbm, h, y, log_p, rng):
-    """States after proposals to flip units of each; changes the arrays.
+    """States and inputs after proposals to flip units of each; changes the arrays.
 
     ``log_p`` is that of `summed_out`.
     """
@@ -74,4 +95,4 @@ def _flip(rbm, h, y, log_p, rng):
     thresholds = -rng.standard_exponential(shape)
     model = rbm.weights, rbm.hidden, rbm.visible
     kernels.flip(units, thresholds, model, y, log_p, h)
-    return h
+    return h, y

@@ -11,7 +11,7 @@ import numpy as np
 from ..model import Chains, gibbs, is_standard
 from ..states import by_feature, draw_from, product
 from . import jumps, tempering
-from .contrastive import JUMPING, jump
+from .contrastive import jump
 
 # Steps after which chains that have followed a changing model count as draws from it,
 # and steps from one draw to the next.
@@ -70,28 +70,39 @@ def _path(rbm, chains, seed, rows):
 
 
 def _replicas(rbm, transposed, replicas, seed, rows):
-    x = None if rows is None else product(rows, transposed)
+    x, interval = _jumps(rbm, transposed, rows, *replicas.states.shape[:2])
     number = 0
     # bound: what the caller takes
     while True:
         yield replicas.states[-1]
         number += 1
-        if x is not None and number % JUMPING == 0:
+        if x is not None and number % interval == 0:
             replicas = jump(rbm, transposed, x, replicas, seed, number)
         replicas = tempering.advance(rbm, transposed, replicas, seed, number)
 
 
 def _standard(rbm, transposed, h, seed, rows):
-    x = None if rows is None else product(rows, transposed)
+    x, interval = _jumps(rbm, transposed, rows, 1, len(h))
     number = 0
     # bound: what the caller takes
     while True:
         v = rbm.units.draw_from(h, rbm.weights, rbm.visible, (seed, 2 * number, 0))
         yield v
         h = draw_from(v, transposed, rbm.hidden, (seed, 2 * number + 1, 0))
-        if x is not None and number % JUMPING == 0:
-            h = jumps.move(rbm, x, h, seed, number)
+        if x is not None and number % interval == 0:
+            h, _ = jumps.move(rbm, x, h, seed, number)
         number += 1
+
+
+def _jumps(rbm, transposed, rows, n_replicas, n_chains):
+    """Inputs of the hidden units at the rows to jump to, and steps between jumps.
+
+    None without rows.
+    """
+    if rows is None:
+        return None, 0
+    shape = len(rows), n_chains, n_replicas, rbm.weights.shape[1]
+    return product(rows, transposed), jumps.interval(*shape)
 
 
 def _fractional(rbm, states, seed):
