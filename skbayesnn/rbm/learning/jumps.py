@@ -30,12 +30,12 @@ from ..states import draw_from, product
 
 # Units of each chain that may flip in an update.
 _FLIPS = 4
-# Part of an update that jumps may take, and most updates from one to the next.
+# What jumps may add to the work of updates, and most updates from one to the next.
 _SHARE, _LONGEST = 1 / 3, 4
 
 
 def interval(n_rows, n_chains, n_replicas, n_features):
-    """Updates from one jump to the next: as few as do not take most of the time.
+    """Updates from one jump to the next: as few as add little to their work.
 
     In products of a row and the weights, a jump takes one for each proposal; and for
     each state before and behind it, the probabilities by all rows, as many numbers as

@@ -22,6 +22,8 @@ ROWS_PER_STATE = 4
 # their states, beside the largest, that tells anything.
 MOST_ROWS = 1_000
 SMALLEST = 1e-3
+# Derivatives of an unstable run may exceed all numbers; their squares do not here.
+LARGEST = 1e150
 
 
 @saved_as("StateSpaceNetwork")
@@ -150,10 +152,10 @@ def _followed(fitted, run, rows, centred):
     arguments = run, len(fitted.noise_std), kept, rows
     derivatives = states_by_parameters(network.layers, *arguments)
     n_rows, n_states, n_kept = derivatives.shape
-    if not np.isfinite(derivatives).all():
-        # of an unstable run they may exceed all numbers where it does not
-        return np.zeros((n_states, n_kept, 1 + n_states))
+    shape = n_states, n_kept, 1 + n_states
+    if not (np.abs(derivatives) < LARGEST).all():
+        return np.zeros(shape)
     regressors = np.column_stack([np.ones(n_rows), centred])
     flat = derivatives.reshape(n_rows, -1)
     found = np.linalg.lstsq(regressors, flat, rcond=SMALLEST)[0]
-    return np.ascontiguousarray(found.T.reshape(n_states, n_kept, 1 + n_states))
+    return np.ascontiguousarray(found.T.reshape(shape))

@@ -126,7 +126,8 @@ def start_by_weights(network, U, Y, state, covariance):
     The arguments are those of `estimated_start` and what it found.
     """
     deviation = np.append(1.0, state - network.mean)
-    by_prior = network.followed @ deviation
+    with np.errstate(all="ignore"):
+        by_prior = network.followed @ deviation
     known = np.isfinite(Y).ravel()
     if not known.any():
         return by_prior
