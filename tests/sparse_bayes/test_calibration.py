@@ -116,3 +116,4 @@ def test_a_search_learns_the_factor():
     least = np.sqrt(network.noise_variance_)
     expected = np.maximum(model.band_factor_ * alone[inside], least)
     assert_allclose(std[inside], expected)
+    assert (least < alone[inside]).all()

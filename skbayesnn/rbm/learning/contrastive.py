@@ -353,15 +353,14 @@ def _jumps(settings, state, n_rows):
     """Whether the chains jump in this update, to the rows of its batch."""
     if not settings.jumps:
         return False
-    shape = _n_chains(state), n_replicas(state), state.rbm.weights.shape[1]
-    return state.step % jumps.interval(n_rows, *shape) == 0
+    return state.step % jump_interval(state.rbm, state.chains, n_rows) == 0
 
 
-def _n_chains(state):
-    """Number of chains of the model."""
-    chains = state.chains
+def jump_interval(rbm, chains, n_rows):
+    """Steps from one of the chains' jumps to the next, with so many rows of data."""
     is_tempered = isinstance(chains, tempering.Replicas)
-    return len(chains.states[-1] if is_tempered else chains)
+    n_replicas, n_chains = chains.states.shape[:2] if is_tempered else (1, len(chains))
+    return jumps.interval(n_rows, n_chains, n_replicas, rbm.weights.shape[1])
 
 
 def _visible(rbm, h, y, place):

@@ -11,7 +11,7 @@ import numpy as np
 from ..model import Chains, gibbs, is_standard
 from ..states import by_feature, draw_from, product
 from . import jumps, tempering
-from .contrastive import jump
+from .contrastive import jump, jump_interval
 
 # Steps after which chains that have followed a changing model count as draws from it,
 # and steps from one draw to the next.
@@ -70,7 +70,7 @@ def _path(rbm, chains, seed, rows):
 
 
 def _replicas(rbm, transposed, replicas, seed, rows):
-    x, interval = _jumps(rbm, transposed, rows, *replicas.states.shape[:2])
+    x, interval = _jumps(rbm, transposed, rows, replicas)
     number = 0
     # bound: what the caller takes
     while True:
@@ -82,7 +82,7 @@ def _replicas(rbm, transposed, replicas, seed, rows):
 
 
 def _standard(rbm, transposed, h, seed, rows):
-    x, interval = _jumps(rbm, transposed, rows, 1, len(h))
+    x, interval = _jumps(rbm, transposed, rows, h)
     number = 0
     # bound: what the caller takes
     while True:
@@ -94,15 +94,14 @@ def _standard(rbm, transposed, h, seed, rows):
         number += 1
 
 
-def _jumps(rbm, transposed, rows, n_replicas, n_chains):
+def _jumps(rbm, transposed, rows, chains):
     """Inputs of the hidden units at the rows to jump to, and steps between jumps.
 
     None without rows.
     """
     if rows is None:
         return None, 0
-    shape = len(rows), n_chains, n_replicas, rbm.weights.shape[1]
-    return product(rows, transposed), jumps.interval(*shape)
+    return product(rows, transposed), jump_interval(rbm, chains, len(rows))
 
 
 def _fractional(rbm, states, seed):
