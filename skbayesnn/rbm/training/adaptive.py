@@ -64,7 +64,17 @@ class Outcome(NamedTuple):
     """from which the training can go on"""
 
 
-def train(settings, job, start, stage, task, *, adapting=None, n_rounds=None):
+def train(
+    settings,
+    job,
+    start,
+    stage,
+    task,
+    *,
+    adapting=None,
+    n_rounds=None,
+    has_ended=plans.has_ended,
+):
     """Train until the validation rows gain no more.
 
     Parameters
@@ -82,8 +92,9 @@ def train(settings, job, start, stage, task, *, adapting=None, n_rounds=None):
         Where an earlier call has paused, whose history ``start`` has. None begins at
         the state of ``start``.
     n_rounds : int or None
-        Pause after so many entries of the history, at the first overfit, or where
-        nothing is left but to lower the step size. None trains to the end.
+        Pause after so many entries of the history, or where ``has_ended(settings,
+        adapting)``: by default at the first overfit, or where nothing is left but to
+        lower the step size. None trains to the end.
 
     Returns
     -------
@@ -98,7 +109,7 @@ def train(settings, job, start, stage, task, *, adapting=None, n_rounds=None):
     def pauses(adapting, n_iter):
         if n_rounds is None:
             return False
-        return n_iter >= n_rounds or plans.has_ended(settings, adapting)
+        return n_iter >= n_rounds or has_ended(settings, adapting)
 
     progress = resume(job, stage, start._replace(make_state=begin))
     adapting, history, n_iter = progress[:3]

@@ -7,7 +7,7 @@ are at least as likely as before.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -54,18 +54,6 @@ class Entrant(NamedTuple):
     """its name in the checkpoint"""
     adapting: plans.Adapting | None = None
     """where it has paused; None begins at the start"""
-
-
-class Rivals(NamedTuple):
-    """Other trainings that may give a better model, in the order of their turn."""
-
-    smaller: Iterable[Entrant] = ()
-    """take part while the chains of the best model do not move between its modes"""
-    others: Iterable[Entrant] = ()
-    """take part while the best model overfits, until more units are no better"""
-
-
-_NO_RIVALS = Rivals()
 
 
 class Found(NamedTuple):
@@ -129,7 +117,7 @@ def _max_change(rows):
     return max(_MAX_CHANGE, _RELATIVE_CHANGE * float(values.std()))
 
 
-def train(settings, job, entrant, task, refit, *, rivals=_NO_RIVALS):
+def train(settings, job, entrant, task, refit, *, rivals=()):
     """Train, check, and repeat on all rows.
 
     Parameters
@@ -141,8 +129,9 @@ def train(settings, job, entrant, task, refit, *, rivals=_NO_RIVALS):
     task : callback context
     refit : bool
         Whether to repeat the training on all rows.
-    rivals : Rivals
-        Trained as well, one by one.
+    rivals : iterable of Entrant
+        Smaller models: trained as well, one by one, while the chains of the best one do
+        not move between its modes.
 
     Returns
     -------
@@ -153,9 +142,7 @@ def train(settings, job, entrant, task, refit, *, rivals=_NO_RIVALS):
         return finished.state
     began = time.perf_counter()
     leader = Leader(entrant, _run(settings, job, entrant, task))
-    leader = _without_doubt(settings, job, leader, rivals.smaller, task)
-    if leader.entrant is entrant:
-        leader = _unless_overfitted(settings, job, leader, rivals.others, task)
+    leader = _without_doubt(settings, job, leader, rivals, task)
     entrant, outcome = leader
     training, best = outcome.training, outcome.best
     if training.interrupted:
@@ -226,25 +213,6 @@ def _as_long(settings, leader, other):
 
 def _n_units(point):
     return len(point.state.rbm.weights)
-
-
-def _unless_overfitted(settings, job, leader, others, task):
-    """The leader, or one of the others, if it has overfitted.
-
-    In the short comparison of sizes and starts, those that overfit later look alike.
-    Another start gets no more updates than the leader's best model.
-    """
-    for other in others:
-        outcome = leader.outcome
-        overfits = plans.has_decayed(settings, outcome.adapting)
-        if leader.is_last or not overfits or _is_in_doubt(outcome):
-            break
-        has_more_units = _n_units(other.adapting.best) > _n_units(outcome.best)
-        own = settings if has_more_units else _as_long(settings, leader, other)
-        leader = _after(own, job, leader, other, task)
-        if has_more_units and leader.entrant is not other:
-            break
-    return leader
 
 
 def _after(settings, job, leader, other, task):

@@ -166,7 +166,8 @@ def decide(settings, n_rows, adapting):
     ends = current.n_updates >= settings.max_updates
     if n_failed >= _PATIENCE:
         changed = _change(settings, n_rows, plan, current, best)
-        helped = best.validation > plan.score_at_change
+        whole = best.validation - adapting.first_score
+        helped = best.validation > plan.score_at_change + _LEAST_GAIN * whole
         n_in_vain = 0 if helped else plan.n_in_vain + 1
         most = _MAX_IN_VAIN + (best.n_updates < _LEAST_UPDATES)
         ends = ends or changed is None or n_in_vain >= most
@@ -258,12 +259,17 @@ def has_ended(settings, adapting):
     """Whether the model overfits, or nothing is left but to cool down."""
     current, best, plan = adapting[:3]
     overfits = plan.n_failed and current.log_likelihood > best.log_likelihood
-    return bool(overfits or has_decayed(settings, adapting) or plan.cools)
+    return bool(overfits or needs_decay(settings, adapting))
 
 
 def has_decayed(settings, adapting):
     """Whether the model has overfitted, and was given a larger weight decay."""
     return adapting.plan.weight_decay > settings.update.weight_decay
+
+
+def needs_decay(settings, adapting):
+    """Whether nothing is left but a weight decay, or to cool down."""
+    return has_decayed(settings, adapting) or adapting.plan.cools
 
 
 def _has_converged(adapting):

@@ -6,11 +6,12 @@ be told apart. Sizes double until two doublings of one have brought hardly anyth
 those that are hardly behind the best, the smallest has won, or the next one while all
 still gain much, or the best itself if it overfits. Against it, units that were found by
 Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
-trains on from where it is. If its chains do not move between its modes in the end, so
-that its likelihood is in doubt, the best smaller sizes are trained on as well, each for
-no longer, and the best of them is the result. If it has overfitted in the end, random
-weights of the same size are trained on, or those of the next larger one, and so forth
-as long as the larger one is better.
+trains on from where it is. If it begins to overfit, random weights of the same size are
+trained on as far, too, and those of the next larger one, and so forth as long as the
+larger one is better. The best of them gets a weight decay, and trains to its end. If
+its chains do not move between its modes then, so that its likelihood is in doubt, the
+best smaller sizes are trained on as well, each for no longer, and the best of them is
+the result.
 """
 
 from collections.abc import Callable
@@ -60,6 +61,8 @@ _IN_VAIN = 2
 _MAX_OTHERS = 2
 # Norm of the units' weights at the start: they are directions, not yet units.
 _START_NORM = 0.5
+# Rounds behind those of the winner in which others may overtake it, where it overfits.
+_MORE_ROUNDS = 2
 
 
 class Search(NamedTuple):
@@ -135,7 +138,7 @@ def train(settings, search, job, task, refit):
     if finished is not None:
         return finished.state
     winner, training, runners = race(settings, search, job, task)
-    seconds = training.history["seconds"].max()
+    seconds = _elapsed(runners)
     decided = automatic.decisions(winner.outcome.best)
     found = automatic.Found(training, None, decided)
     if training.interrupted:
@@ -144,15 +147,10 @@ def train(settings, search, job, task, refit):
         progress = Progress(found, training.history, training.n_iter, seconds, True)
         job.checkpoint.save("result", progress, finished=True)
         return found
-    entrant = _entrant(winner, training)
-
-    def entrants(others):
-        for one in others:
-            yield _entrant(one, training, f"training, {one.n_units} units")
-
-    rivals = automatic.Rivals(
-        smaller=entrants(_smaller(winner, runners)),
-        others=entrants(_others(winner, runners)),
+    entrant = _entrant(winner, training, seconds)
+    rivals = (
+        _entrant(one, training, seconds, f"training, {one.n_units} units")
+        for one in _smaller(winner, runners)
     )
     try:
         return automatic.train(settings, job, entrant, task, refit, rivals=rivals)
@@ -165,12 +163,12 @@ def train(settings, search, job, task, refit):
         return found._replace(training=training)
 
 
-def _entrant(runner, race, stage="training"):
+def _entrant(runner, race, seconds, stage="training"):
     """How the training of a runner goes on behind the race."""
     # its rounds follow those of the race
     rounds = runner.outcome.training
     history = join_histories(race.history, rounds.history)
-    n_iter, seconds = race.n_iter + rounds.n_iter, race.history["seconds"].max()
+    n_iter = race.n_iter + rounds.n_iter
 
     def make_start(job):
         state = partial(runner.make_state, job, runner.n_units)
@@ -218,9 +216,13 @@ def race(settings, search, job, task):
     runners = {}
     run = partial(_run, settings, job, task, runners)
     interrupted, stopped = False, False
+    records = None
     try:
         winner, stages = _race_sizes(settings, job, run)
         winner = _challenge(settings, search, run, winner, stages)
+        # what all of them had reached by as many updates can be compared
+        records = _records(runners.values())
+        winner = _outlast(settings, run, winner, runners)
     except KeyboardInterrupt:
         if not (settings.keep_last and runners):
             raise
@@ -230,7 +232,7 @@ def race(settings, search, job, task):
         winner = _best(runners.values())
         interrupted, stopped = last.interrupted, last.stopped
     history = {}
-    for record in _records(runners.values()):
+    for record in records or _records(runners.values()):
         history = append_record(history, record)
     training = Training(
         winner.outcome.best.state,
@@ -268,6 +270,26 @@ def _leave_plateau(runner, run):
         n_more += 1
         runner = run(runner, _STAGES[0] + n_more, {})
     return runner, tuple(n_rounds + n_more for n_rounds in _STAGES)
+
+
+def _outlast(settings, run, winner, runners):
+    """The winner, or another that is better where both have begun to overfit.
+
+    After a few updates, those that overfit later look alike. More units are tried until
+    they are no better. None of the others trains much longer than the winner.
+    """
+    further = partial(run, stage="further", ends=plans.needs_decay)
+    winner = further(winner, np.inf, {})
+    if not plans.has_decayed(settings, winner.outcome.adapting):
+        return winner
+    n_rounds = winner.outcome.training.n_iter + _MORE_ROUNDS
+    for other in _others(winner, runners.values()):
+        other = further(other, n_rounds, _effort([winner, other]))
+        if other.score > winner.score:
+            winner = other
+        elif other.n_units > winner.n_units:
+            break
+    return winner
 
 
 def _challenge(settings, search, run, winner, stages):
@@ -347,23 +369,34 @@ def _effort(runners):
     }
 
 
-def _run(settings, job, task, runners, runner, n_rounds, effort=None):
+def _run(
+    settings,
+    job,
+    task,
+    runners,
+    runner,
+    n_rounds,
+    effort=None,
+    *,
+    stage=None,
+    ends=plans.has_ended,
+):
     """Train a runner on until so many rounds, and keep it in ``runners``."""
     name, adapting = runner.name, None
-    if runner.has_ended:
+    if runner.outcome and ends(settings, runner.outcome.adapting):
         return runner
     start = Start(partial(runner.make_state, job, runner.n_units), {}, 0)
     if runner.outcome is not None:
-        name = f"{name}, {n_rounds} rounds"
+        name = f"{name}, {stage or f'{n_rounds} rounds'}"
         training, adapting = runner.outcome.training, runner.outcome.adapting
         adapting = adapting._replace(plan=adapting.plan._replace(**effort))
         start = start._replace(history=training.history, n_iter=training.n_iter)
-    elapsed = [one.outcome.training.history["seconds"][-1] for one in runners.values()]
-    start = start._replace(seconds=max(elapsed, default=0.0))
+    start = start._replace(seconds=_elapsed(runners.values()))
     size_task = job.callbacks.begin(task.subcontext(name, max_subtasks=None))
     outcome = adaptive.train(
-        settings, job, start, name, size_task, adapting=adapting, n_rounds=n_rounds
-    )
+        settings, job, start, name, size_task,
+        adapting=adapting, n_rounds=n_rounds, has_ended=ends,
+    )  # fmt: skip
     training = outcome.training
     if not training.interrupted:
         rbm = contrastive.model(settings.update, outcome.best.state)
@@ -380,6 +413,12 @@ def _run(settings, job, task, runners, runner, n_rounds, effort=None):
     if outcome.training.interrupted or outcome.training.stopped:
         raise _Ended(outcome.training)
     return runner
+
+
+def _elapsed(runners):
+    """Duration of all that has run, seconds."""
+    ends = [one.outcome.training.history["seconds"][-1] for one in runners]
+    return max(ends, default=0.0)
 
 
 def _records(runners):

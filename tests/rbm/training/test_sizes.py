@@ -362,15 +362,14 @@ def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
     assert limits == [expected] and kept is leader
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overfits", "likelihoods", "expected"),
     [
         # the winner does not; the next size is worse; is better; so is one more
-        ([False], [-9.0], 0),
-        ([True, True], [-9.0, -9.5], 0),
-        ([True, False], [-9.0, -8.0], 1),
-        ([True] * 3, [-9.0, -8.0, -7.0], 2),
+        (False, [-9.0], 0),
+        (True, [-9.0, -9.5], 0),
+        (True, [-9.0, -8.0, -8.5], 1),
+        (True, [-9.0, -8.0, -7.0], 2),
     ],
     ids=range(4),
 )
@@ -378,31 +377,33 @@ def test_larger_sizes_follow_where_a_model_overfits(
     overfits, likelihoods, expected, up_to_four, monkeypatch
 ):
     monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
-    train, ended = adaptive.train, []
+    train, further, last = adaptive.train, [], []
 
     def measured(settings, job, start, stage, task, **more):
         outcome = train(settings, job, start, stage, task, **more)
-        if outcome.measured is None:
+        if not stage.endswith(", further"):
+            last.append((stage, more["adapting"]))
             return outcome
-        value = likelihoods[len(ended)]
-        decay = 0.1 if overfits[len(ended)] else settings.update.weight_decay
+        value = likelihoods[len(further)]
+        decay = 0.1 if overfits else 0.0
+        best = outcome.best._replace(validation=value)
         plan = outcome.adapting.plan._replace(weight_decay=decay)
-        rbm = contrastive.model(settings.update, outcome.best.state)
-        ended.append((stage, rbm))
-        return outcome._replace(
-            measured=tracking.Measured(value, value, value, 0.1, 0.0),
-            adapting=outcome.adapting._replace(plan=plan),
-        )
+        adapting = outcome.adapting._replace(best=best, plan=plan)
+        further.append((stage, adapting))
+        return outcome._replace(best=best, adapting=adapting)
 
     monkeypatch.setattr(adaptive, "train", measured)
     data = mixture_data(200), mixture_data(50, seed=1)
-    model = choosing(max_updates=300).fit(data[0], X_val=data[1])
-    n_units = [len(rbm.weights) for _, rbm in ended]
-    assert n_units == [1, 2, 4][: len(overfits)]
-    of_others = [f"training, {n} units" for n in n_units[1:]]
-    assert [stage for stage, _ in ended] == ["training", *of_others]
-    _, rbm = ended[expected]
-    assert_array_equal(model.components_, rbm.weights)
+    model = choosing(max_updates=600).fit(data[0], X_val=data[1])
+    tried = [f"{n} units, further" for n in (1, 2, 4)]
+    assert [stage for stage, _ in further] == tried[: len(likelihoods)]
+    # only the best of them trains on, from where it has begun to overfit
+    stage, begun = last[-1]
+    assert stage == "training" and begun is further[expected][1]
+    assert last[-2][0] != "training"
+    assert model.n_components_ == [1, 2, 4][expected]
+    # what the race has shown is by as many updates for all sizes
+    assert len(set(race_of(model)["n_updates"])) == 1
 
 
 @pytest.mark.parametrize(
@@ -417,44 +418,47 @@ def test_random_weights_follow_where_searched_units_overfit(winner, expected):
 
 
 @pytest.mark.parametrize(
-    ("validations", "n_tried", "expected"),
+    ("overfits", "validations", "n_tried", "expected"),
     [
+        (False, [], 0, -9.0),
         # of the same size, and of two larger ones, against -9
-        ([-9.5, -9.6, -8.0], 2, -9.0),
-        ([-9.5, -8.5, -8.6], 3, -8.5),
-        ([-8.5, -8.6, -8.0], 2, -8.5),
+        (True, [-9.5, -9.6, -8.0], 2, -9.0),
+        (True, [-9.5, -8.5, -8.6], 3, -8.5),
+        (True, [-8.5, -8.6, -8.0], 2, -8.5),
     ],
 )
 def test_more_units_are_tried_until_they_are_worse(
-    validations, n_tried, expected, monkeypatch
+    overfits, validations, n_tried, expected
 ):
     """Whether or not random weights are better than searched units."""
-    tried, limits = [], []
+    calls = []
 
-    def outcome(validation, n_units):
-        training = SimpleNamespace(interrupted=False, stopped=False)
-        measured = tracking.Measured(validation, -9.0, -9.0, 0.1, 0.0)
-        best = point(validation, n_units=n_units)
-        return adaptive.Outcome(training, best, -60.0, measured, adapting(best, best))
+    def at(runner, validation, n_iter, weight_decay=0.0):
+        best = point(validation, n_units=runner.n_units)
+        state = adapting(best, best)
+        state = state._replace(plan=state.plan._replace(weight_decay=weight_decay))
+        training = SimpleNamespace(n_iter=n_iter)
+        outcome = adaptive.Outcome(training, best, -60.0, None, state)
+        return runner._replace(outcome=outcome)
 
-    def run(settings, job, other, task):
-        tried.append(other)
-        limits.append(settings.max_updates)
-        n_units = len(other.adapting.best.state.rbm.weights)
-        return outcome(validations[len(tried) - 1], n_units)
+    def run(runner, n_rounds, effort, *, stage, ends):
+        calls.append((runner.name, n_rounds, effort))
+        assert ends is plans.needs_decay
+        if len(calls) == 1:
+            return at(runner, -9.0, 20, 0.1 if overfits else 0.0)
+        return at(runner, validations[len(calls) - 2], 22)
 
-    monkeypatch.setattr(checked, "_run", run)
-    monkeypatch.setattr(plans, "has_decayed", lambda *arguments: True)
-    monkeypatch.setattr(checked, "_is_in_doubt", lambda outcome: False)
-    points = [point(-9.0, n_units=n) for n in (4, 8, 16)]
-    others = [checked.Entrant(None, adapting=adapting(one, one)) for one in points]
-    leader = checked.Leader(None, outcome(-9.0, 4))
-    settings = settings_of(max_updates=5000)
-    leader = checked._unless_overfitted(settings, None, leader, others, None)
-    assert len(tried) == n_tried
-    # another start gets no more updates than the first
-    assert limits == [2000, 5000, 5000][:n_tried]
-    assert leader.outcome.measured.validation == expected
+    runners = [at(sizes.Runner(f"{n} units", n, None), -9.9, 9) for n in (4, 8, 16)]
+    winner = sizes.Runner("4 searched units", 4, None, rival=runners[0])
+    winner = at(winner, -9.5, 9)
+    by_name = {one.name: one for one in [*runners, winner]}
+    found = sizes._outlast(settings_of(), run, winner, by_name)
+    assert found.score == expected
+    others = ["4 units", "8 units", "16 units"][:n_tried]
+    assert [name for name, *_ in calls] == ["4 searched units", *others]
+    # others train hardly longer than the winner, by chains like its
+    chains = {"n_replicas": 1, "n_gibbs_steps": 1}
+    assert calls[1:] == [(name, 22, chains) for name in others]
 
 
 @pytest.mark.parametrize(
