@@ -224,12 +224,13 @@ class FrankWolfeRBM(BaseRBM):
     better of both is not trained anew: it goes on from where it is, as
     `ContrastiveDivergenceRBM` does with ``max_iter="auto"``: log-likelihoods are
     tracked during training [2]_, and chains that mix too slowly get several
-    temperatures [3]_ [4]_. If annealing in both directions contradicts itself, or the
+    temperatures [3]_ [4]_. If it overfits, so that it needs weight decay, the random
+    weights that searched units have beaten go on to where they overfit as well, and the
+    next larger size, and so forth while the larger one is better; the best of them
+    trains on. If annealing in both directions contradicts itself in the end, or the
     rows, by more than 1 % of what training has gained (at least 1 nat), up to two
     smaller sizes go on from where they are, too, each for no more updates than cost the
-    same, and the model with the highest likelihood is returned. If it needed weight
-    decay, so that it overfits, the random weights that searched units have beaten go on
-    as well, and the next larger size, and so forth while the larger one is better. If
+    same, and the model with the highest likelihood is returned. If
     rows were held out, the training is then repeated on all rows (``refit`` of
     ``fine_tune``).
     ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and

@@ -8,7 +8,8 @@ After each round, the log-likelihoods of training and validation rows decide:
   the most or its chains forget where they were, with less of a weight decay that the
   best model did not have, or with half of the step size;
 - they lost while the training rows gained: the model overfits. Training returns to the
-  best model, with a larger weight decay;
+  best model, with a larger weight decay; so, too, where several rounds with a weight
+  decay have gained next to nothing;
 - four times the updates gained next to nothing, or several changes did not help: the
   training ends at the best model, from which the step size falls to zero.
 
@@ -33,6 +34,8 @@ _PATIENCE = 2
 # Fraction of the whole gain so far that four times the updates have to add: twice are
 # too few, since the best of noisy estimates is hard to exceed.
 _LOOK_BACK, _LEAST_GAIN = 4, 0.004
+# Rounds with one weight decay from which on they may stall.
+_STALLED_ROUNDS = 4
 # Updates before which nothing is taken as the end of progress.
 _LEAST_UPDATES = 1000
 # A smaller loss may be chance even if both likelihoods are exact, nats: at first, from
@@ -92,6 +95,8 @@ class Plan(NamedTuple):
     """changes of plan since the last that helped"""
     score_at_change: float = -np.inf
     """best validation log-likelihood when the plan was changed"""
+    rounds_at_change: int = 0
+    """rounds that had led to this best model"""
     betas: np.ndarray = tracking.FIRST_BETAS
     """temperatures of the next estimate"""
     correlation: float = 1.0
@@ -164,8 +169,10 @@ def decide(settings, n_rows, adapting):
     n_failed = 0 if gained else plan.n_failed + lost
     plan = plan._replace(n_failed=n_failed)
     ends = current.n_updates >= settings.max_updates
-    if n_failed >= _PATIENCE:
-        changed = _change(settings, n_rows, plan, current, best)
+    stalls = _stalls(settings, adapting)
+    if n_failed >= _PATIENCE or stalls:
+        change = _more_decay if stalls else _change
+        changed = change(settings, n_rows, plan, current, best)
         whole = best.validation - adapting.first_score
         helped = best.validation > plan.score_at_change + _LEAST_GAIN * whole
         n_in_vain = 0 if helped else plan.n_in_vain + 1
@@ -176,6 +183,7 @@ def decide(settings, n_rows, adapting):
                 n_failed=0,
                 n_in_vain=n_in_vain,
                 score_at_change=best.validation,
+                rounds_at_change=len(best.path),
                 n_updates=_next_round(settings, best),
             )
             return adapting._replace(current=best, plan=changed), False
@@ -214,6 +222,11 @@ def _change(settings, n_rows, plan, current, best):
         # then a model that changes more slowly
         weaker = _less_decay(settings, plan, best)
         return faster or weaker or plan._replace(rate=_RATE_FACTOR * plan.rate)
+    return _more_decay(settings, n_rows, plan, current, best)
+
+
+def _more_decay(settings, n_rows, plan, current, best):
+    """The plan with a larger weight decay; None if that is fixed."""
     if not settings.adapts_decay:
         return None
     decay = max(_DECAY_FACTOR * plan.weight_decay, _FIRST_DECAY_ROWS / n_rows)
@@ -270,6 +283,21 @@ def has_decayed(settings, adapting):
 def needs_decay(settings, adapting):
     """Whether nothing is left but a weight decay, or to cool down."""
     return has_decayed(settings, adapting) or adapting.plan.cools
+
+
+def _stalls(settings, adapting):
+    """Whether the later half of the rounds with a weight decay gained next to nothing.
+
+    The decay holds the weights where they are, and more updates change little. Both
+    likelihoods may even fall a little.
+    """
+    current, best, plan = adapting[:3]
+    n_rounds = len(current.path) - plan.rounds_at_change
+    if not has_decayed(settings, adapting) or n_rounds < _STALLED_ROUNDS:
+        return False
+    earlier = current.path[: plan.rounds_at_change + n_rounds // 2, -1]
+    whole = best.validation - adapting.first_score
+    return best.validation - earlier.max() <= _LEAST_GAIN * whole
 
 
 def _has_converged(adapting):

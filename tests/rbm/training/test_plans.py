@@ -6,6 +6,7 @@ from rbm_models import random_model, random_states, start_state
 from training_points import (
     BEST,
     OVERFITTED,
+    PLAN,
     TINY,
     WORSE,
     adapting,
@@ -134,6 +135,42 @@ def test_changes_in_vain_end_the_training():
         found, _ = lose_twice(WORSE, **plan)
         assert found.plan.cools != helped
         assert not helped or found.plan.n_in_vain < n_in_vain
+
+
+@pytest.mark.parametrize(
+    ("gains", "weight_decay", "stalls"),
+    [
+        # of the later half of the rounds since the change; all of the earlier one
+        ([1.0, 1.0, 0.05, 0.05], 0.01, True),
+        ([1.0, 1.0, 1.0, 0.05], 0.01, False),
+        # a few rounds, or those without a decay, may go on to gain
+        ([1.0, 0.0, 0.05], 0.01, False),
+        ([1.0, 1.0, 0.05, 0.05], 0.0, False),
+    ],
+)
+def test_a_decay_that_holds_the_weights_becomes_larger(gains, weight_decay, stalls):
+    n_before, first = 5, -33.0
+    path = np.zeros((n_before + len(gains), 7))
+    path[:, 0] = 600.0
+    path[:, -1] = first + np.concatenate([np.zeros(n_before), np.cumsum(gains)])
+    current = point(path[-1, -1])._replace(path=path)
+    best = current._replace(path=path[:-1], validation=current.validation - gains[-1])
+    plan = dict(
+        weight_decay=weight_decay, rounds_at_change=n_before, score_at_change=first
+    )
+    found, done = decide(current, best, **plan)
+    assert not done and not found.plan.cools and found.best is current
+    assert (found.plan.weight_decay > weight_decay) == stalls
+    assert found.plan.rate == PLAN["rate"]
+    if stalls:
+        # the next one is compared with this place
+        assert found.plan.rounds_at_change == len(path)
+        assert found.plan.score_at_change == current.validation
+        assert found.current is current
+    # a fixed one is the last
+    settings = settings_of(weight_decay=0.0)
+    found, _ = decide(current, best, settings=settings, **plan)
+    assert found.plan.cools == stalls
 
 
 def test_the_last_round_cools():
