@@ -506,7 +506,8 @@ def _as_wide_as_bands(model, runs, drawn):
     forecast = ensembles.forecast(model.ensemble, *runs, True)
     mean, std = forecast.mean[:, :, None], forecast.std
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = with_factor(model.bands, forecast) / np.where(std > 0.0, std, 1.0)
+        wide = with_factor(model.bands, forecast, runs[0])
+        factor = wide / np.where(std > 0.0, std, 1.0)
     # a run that is 1e200 off is uncertain by infinity
     factor = np.where(np.isfinite(factor), factor, model.bands.factor)
     return mean + factor[:, :, None] * (drawn - mean)

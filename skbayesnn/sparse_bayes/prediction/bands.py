@@ -7,6 +7,7 @@ held-out stretches corrects a part of this. Outside the range of the training re
 network extrapolates, and nothing that was learned there tells how wrong it may be.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -88,14 +89,31 @@ def _unknown(relative):
     return np.maximum(relative**2, relative - TOLERANCE)
 
 
-def with_factor(bands, forecast):
+def with_factor(bands, forecast, record):
     """Standard deviations (n_rows, n_outputs) of a free run, with their factor.
 
     No factor makes them smaller than noise and start ask for: the noise is known from
     all rows of the training record, and what the first rows do not tell of the hidden
-    states is one draw for a whole run, of which a record has few.
+    states is one draw for a whole run, of which a record has few. And none makes them
+    smaller where a run has met inputs that the training record has not: the factor was
+    learned within its range, and what went wrong beyond it may stay in the states.
     """
-    return np.maximum(bands.factor * forecast.std, forecast.least)
+    outside = _has_been_outside(bands, forecast, record)[:, None]
+    factor = np.where(outside, np.maximum(bands.factor, 1.0), bands.factor)
+    return np.maximum(factor * forecast.std, forecast.least)
+
+
+def _has_been_outside(bands, forecast, record):
+    """Whether an input of a free run was out of range, in a row or an earlier one.
+
+    By more than `TOLERANCE`, in the same session.
+    """
+    outside = excess(record.U, bands.low_inputs, bands.high_inputs).any(axis=1)
+    # rows that were given are not those of the run
+    outside &= (forecast.std != 0.0).any(axis=1)
+    for start, stop in pairwise(record.starts):
+        np.logical_or.accumulate(outside[start:stop], out=outside[start:stop])
+    return outside
 
 
 def widen(bands, forecast, record, max_lag, is_free_run, y_scale):
@@ -112,7 +130,7 @@ def widen(bands, forecast, record, max_lag, is_free_run, y_scale):
         variance = std**2
         if is_free_run:
             of_run = _of_run(bands, forecast.mean, max_lag, record.starts)
-            variance = with_factor(bands, forecast) ** 2 + of_run**2
+            variance = with_factor(bands, forecast, record) ** 2 + of_run**2
         inputs = _relative_distance(record.U, bands.low_inputs, bands.high_inputs)
         of_rows = _unknown(inputs).max(axis=1, initial=0.0)
         of_rows = _within(of_rows, max_lag, record.starts)
@@ -139,7 +157,7 @@ def _within(values, n_before, starts):
     largest = values.copy()
     if not values.any():
         return largest
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+    for start, stop in pairwise(starts):
         for lag in range(1, min(n_before, stop - start - 1) + 1):
             part = largest[start + lag : stop]
             np.maximum(part, values[start : stop - lag], out=part)

@@ -69,8 +69,26 @@ def test_a_factor_narrows_to_what_noise_and_start_ask_for():
     std = np.array([[5.0, 5.0], [3.0, 3.0], [0.0, 0.0]])
     least = np.array([[4.0, 4.0], [1.0, 1.0], [0.0, 0.0]])
     run = Forecast(np.zeros((3, 2)), std, 0, least)
-    found = std_with_factor(bands, run)
+    data = Record(np.zeros((3, 0)), None, None, np.array([0, 3]))
+    found = std_with_factor(bands, run, data)
     assert_array_equal(found, [[4.0, 10.0], [1.5, 6.0], [0.0, 0.0]])
+
+
+def test_no_factor_narrows_a_run_that_was_out_of_range():
+    """In this row and all later ones of its session, if by more than a tenth."""
+    bands = bands_of(np.array([[-1.0], [1.0]]), np.array([[0.0, 0.0], [10.0, 10.0]]))
+    bands = bands._replace(factor=np.array([0.5, 2.0]))
+    U, mean, std = np.zeros((14, 1)), np.full((14, 2), 5.0), np.ones((14, 2))
+    U[[0, 3, 5, 8], 0] = 2.0, 1.15, -1.3, 1.1
+    # what was measured in the first row says where the run begins
+    std[0] = 0.0
+    data = Record(U, None, None, np.array([0, 7, 14]))
+    found = std_with_factor(bands, Forecast(mean, std, 0, 0.0 * std), data)
+    expected = np.full(14, 0.5)
+    expected[0], expected[5:7] = 0.0, 1.0
+    assert_array_equal(found[:, 0], expected)
+    # a factor that widens does so everywhere
+    assert_array_equal(found[:, 1], 2.0 * std[:, 1])
 
 
 def test_excess_is_relative_to_the_range():
