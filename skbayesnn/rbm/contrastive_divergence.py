@@ -160,12 +160,13 @@ class ContrastiveDivergenceRBM(BaseRBM):
     updates (20 to 100), they get several temperatures [6]_ [7]_. After two rounds with
     a loss, training returns to the best model: with several temperatures, or half of
     the step size if there are some or chains forget their states, if the training rows
-    lost as well; with a larger weight decay if they did not. A decay that both lose by
-    is weakened. Behind 2000 updates, the step size falls with the root of their number.
-    It ends when four times the updates gain less than 0.4 % of what all have gained,
-    when two changes in a row did not help (three at the beginning), or at
-    ``max_updates``. From the best model, the step size then falls to 0, over 30 % more
-    updates.
+    lost as well; with a larger weight decay if they did not, or if the later half of
+    four or more rounds with one gained next to nothing. A decay that both lose by is
+    weakened. Behind 2000 updates, the step size falls with the root of their number. It
+    ends when four times the updates gain next to nothing, less than 0.4 % of what all
+    have gained, when two changes in a row gained no more than that (three at the
+    beginning), or at ``max_updates``. From the best model, the step size then falls to
+    0, over 30 % more updates.
 
     The model is the best one by annealing in both directions and by the hidden states
     of rows (see `log_partition`); if these differ by more than 1 nat, a `MixingWarning`
