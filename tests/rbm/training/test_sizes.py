@@ -382,7 +382,8 @@ def test_larger_sizes_follow_where_a_model_overfits(
     def measured(settings, job, start, stage, task, **more):
         outcome = train(settings, job, start, stage, task, **more)
         if not stage.endswith(", further"):
-            last.append((stage, more["adapting"]))
+            rbm = contrastive.model(settings.update, outcome.best.state)
+            last.append((stage, more["adapting"], rbm))
             return outcome
         value = likelihoods[len(further)]
         decay = 0.1 if overfits else 0.0
@@ -398,7 +399,8 @@ def test_larger_sizes_follow_where_a_model_overfits(
     tried = [f"{n} units, further" for n in (1, 2, 4)]
     assert [stage for stage, _ in further] == tried[: len(likelihoods)]
     # only the best of them trains on, from where it has begun to overfit
-    stage, begun = last[-1]
+    stage, begun, rbm = last[-1]
+    assert_array_equal(model.components_, rbm.weights)
     assert stage == "training" and begun is further[expected][1]
     assert last[-2][0] != "training"
     assert model.n_components_ == [1, 2, 4][expected]
