@@ -521,6 +521,43 @@ def test_a_race_is_resumed_at_any_stage(n_steps, from_one, monkeypatch, tmp_path
     assert_same_path(resumed.history_, whole.history_)
 
 
+@pytest.mark.parametrize("place", ["1 units", "2 units", "training"])
+def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_path):
+    """Within the winner's further training, that of another, and the last one."""
+    monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
+    monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
+    monkeypatch.setattr(
+        sizes, "_challenge", lambda settings, search, run, winner, stages: winner
+    )
+    train, step, stages, taken = adaptive.train, contrastive.step, [], []
+
+    def counted(settings, job, start, stage, *arguments, **more):
+        stages.append(stage)
+        return train(settings, job, start, stage, *arguments, **more)
+
+    def counted_step(*arguments):
+        taken.append(stages[-1])
+        return step(*arguments)
+
+    rng = np.random.default_rng(0)
+    data = [rng.random((n, 30)) < 0.3 for n in (30, 60)]
+    with monkeypatch.context() as patch:
+        patch.setattr(adaptive, "train", counted)
+        patch.setattr(contrastive, "step", counted_step)
+        whole = choosing(max_updates=3000).fit(data[0], X_val=data[1])
+    stage = place if place == "training" else f"{place}, further"
+    assert {"1 units, further", "2 units, further", "training"} <= set(taken)
+    n_steps = (taken.index(stage) + len(taken) - taken[::-1].index(stage)) // 2
+    model = choosing(max_updates=3000, checkpoint=tmp_path / "state")
+    with monkeypatch.context() as patch:
+        interrupt(patch, contrastive, n_steps)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(data[0], X_val=data[1])
+    resumed = clone(model).fit(data[0], X_val=data[1])
+    assert_same_model(resumed, whole)
+    assert_same_path(resumed.history_, whole.history_)
+
+
 @pytest.mark.slow
 def test_noise_needs_no_more_than_the_first_size(from_one):
     X = np.random.default_rng(0).random((300, 12)) < 0.3
