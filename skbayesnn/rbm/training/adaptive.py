@@ -73,7 +73,7 @@ def train(
     *,
     adapting=None,
     n_rounds=None,
-    has_ended=plans.has_ended,
+    until=plans.has_ended,
 ):
     """Train until the validation rows gain no more.
 
@@ -91,10 +91,12 @@ def train(
     adapting : Adapting or None
         Where an earlier call has paused, whose history ``start`` has. None begins at
         the state of ``start``.
-    n_rounds : int or None
-        Pause after so many entries of the history, or where ``has_ended(settings,
-        adapting)``: by default at the first overfit, or where nothing is left but to
-        lower the step size. None trains to the end.
+    n_rounds : int, inf or None
+        Pause after so many entries of the history, or where ``until`` says so. None
+        trains to the end.
+    until : callable
+        ``until(settings, adapting)``; by default whether the model overfits, or nothing
+        is left but to lower the step size.
 
     Returns
     -------
@@ -109,7 +111,7 @@ def train(
     def pauses(adapting, n_iter):
         if n_rounds is None:
             return False
-        return n_iter >= n_rounds or has_ended(settings, adapting)
+        return n_iter >= n_rounds or until(settings, adapting)
 
     progress = resume(job, stage, start._replace(make_state=begin))
     adapting, history, n_iter = progress[:3]

@@ -141,6 +141,16 @@ class Adapting(NamedTuple):
     others: tuple = ()
     """the points that come next to the best"""
 
+    @property
+    def whole_gain(self):
+        """What the validation rows have gained so far, nats."""
+        return self.best.validation - self.first_score
+
+    @property
+    def least_gain(self):
+        """A smaller gain is next to nothing, nats."""
+        return _LEAST_GAIN * self.whole_gain
+
 
 def first_plan(settings, state):
     """The plan of the first round."""
@@ -171,10 +181,11 @@ def decide(settings, n_rows, adapting):
     ends = current.n_updates >= settings.max_updates
     stalls = _stalls(settings, adapting)
     if n_failed >= _PATIENCE or stalls:
-        change = _more_decay if stalls else _change
-        changed = change(settings, n_rows, plan, current, best)
-        whole = best.validation - adapting.first_score
-        helped = best.validation > plan.score_at_change + _LEAST_GAIN * whole
+        if stalls:
+            changed = _more_decay(settings, n_rows, plan)
+        else:
+            changed = _change(settings, n_rows, plan, current, best)
+        helped = best.validation > plan.score_at_change + adapting.least_gain
         n_in_vain = 0 if helped else plan.n_in_vain + 1
         most = _MAX_IN_VAIN + (best.n_updates < _LEAST_UPDATES)
         ends = ends or changed is None or n_in_vain >= most
@@ -222,10 +233,10 @@ def _change(settings, n_rows, plan, current, best):
         # then a model that changes more slowly
         weaker = _less_decay(settings, plan, best)
         return faster or weaker or plan._replace(rate=_RATE_FACTOR * plan.rate)
-    return _more_decay(settings, n_rows, plan, current, best)
+    return _more_decay(settings, n_rows, plan)
 
 
-def _more_decay(settings, n_rows, plan, current, best):
+def _more_decay(settings, n_rows, plan):
     """The plan with a larger weight decay; None if that is fixed."""
     if not settings.adapts_decay:
         return None
@@ -296,14 +307,13 @@ def _stalls(settings, adapting):
     if not has_decayed(settings, adapting) or n_rounds < _STALLED_ROUNDS:
         return False
     earlier = current.path[: plan.rounds_at_change + n_rounds // 2, -1]
-    whole = best.validation - adapting.first_score
-    return best.validation - earlier.max() <= _LEAST_GAIN * whole
+    return best.validation - earlier.max() <= adapting.least_gain
 
 
 def _has_converged(adapting):
     """Whether the last three quarters of the updates have gained next to nothing."""
     gain = gain_since(adapting, 1 / _LOOK_BACK)
-    whole = adapting.best.validation - adapting.first_score
     # a slow start is no end: from small weights, nothing is gained for long
-    least = _LEAST_UPDATES if whole > _LEAST_LOSS else _PLATEAU_UPDATES
-    return adapting.current.n_updates > least and gain <= _LEAST_GAIN * whole
+    has_begun = adapting.whole_gain > _LEAST_LOSS
+    least = _LEAST_UPDATES if has_begun else _PLATEAU_UPDATES
+    return adapting.current.n_updates > least and gain <= adapting.least_gain

@@ -278,7 +278,7 @@ def _outlast(settings, run, winner, runners):
     After a few updates, those that overfit later look alike. More units are tried until
     they are no better. None of the others trains much longer than the winner.
     """
-    further = partial(run, stage="further", ends=plans.needs_decay)
+    further = partial(run, stage="further", until=plans.needs_decay)
     winner = further(winner, np.inf, {})
     if not plans.has_decayed(settings, winner.outcome.adapting):
         return winner
@@ -379,11 +379,11 @@ def _run(
     effort=None,
     *,
     stage=None,
-    ends=plans.has_ended,
+    until=plans.has_ended,
 ):
-    """Train a runner on until so many rounds, and keep it in ``runners``."""
+    """Train a runner on for so many rounds at most, and keep it in ``runners``."""
     name, adapting = runner.name, None
-    if runner.outcome and ends(settings, runner.outcome.adapting):
+    if runner.outcome and until(settings, runner.outcome.adapting):
         return runner
     start = Start(partial(runner.make_state, job, runner.n_units), {}, 0)
     if runner.outcome is not None:
@@ -395,7 +395,7 @@ def _run(
     size_task = job.callbacks.begin(task.subcontext(name, max_subtasks=None))
     outcome = adaptive.train(
         settings, job, start, name, size_task,
-        adapting=adapting, n_rounds=n_rounds, has_ended=ends,
+        adapting=adapting, n_rounds=n_rounds, until=until,
     )  # fmt: skip
     training = outcome.training
     if not training.interrupted:

@@ -443,9 +443,9 @@ def test_more_units_are_tried_until_they_are_worse(
         outcome = adaptive.Outcome(training, best, -60.0, None, state)
         return runner._replace(outcome=outcome)
 
-    def run(runner, n_rounds, effort, *, stage, ends):
+    def run(runner, n_rounds, effort, *, stage, until):
         calls.append((runner.name, n_rounds, effort))
-        assert ends is plans.needs_decay
+        assert until is plans.needs_decay
         if len(calls) == 1:
             return at(runner, -9.0, 20, 0.1 if overfits else 0.0)
         return at(runner, validations[len(calls) - 2], 22)
