@@ -104,10 +104,9 @@ def test_an_autoregression_needs_a_number():
         model.forecast(0)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_searched_ensemble_forecasts():
     model = SparseBayesNARXRegressorCV(
-        (1, 2), (3.0,), cv=2, n_estimators=2, hidden_layer_sizes=1, max_cycles=3
+        (1, 2), (0.5,), cv=2, n_estimators=2, hidden_layer_sizes=()
     ).fit(U[:PAST], Y[:PAST])
     ahead = model.forecast(X_future=BEHIND, n_paths=5)
     assert_allclose(ahead.y_pred, model.predict(BEHIND, **BEFORE), rtol=1e-12)
