@@ -61,18 +61,19 @@ def _scatter(runs):
 def _reordered(data, n_known):
     """Rows of the record with its stretches in other orders, for several of these.
 
-    The first rows of each are such that a run can begin behind them.
+    A run begins in the first of them, behind rows that lie in it, or before it: short
+    stretches do not hold as many as hidden states need to be known.
     """
     stretches = _stretches(data)
-    n = len(stretches)
-    for order in _orders(n):
+    before = n_complete_before(data.U, data.Y, data.starts)
+    for order in _orders(len(stretches)):
         first, *others = (stretches[k] for k in order)
-        U, Y = data.U[first], data.Y[first]
-        whole = np.array([0, len(first)])
-        ready = np.flatnonzero(n_complete_before(U, Y, whole) >= n_known)
+        ready = first[before[first] >= n_known]
+        inside = ready[ready >= first[0] + n_known]
+        ready = inside if len(inside) else ready
         if len(ready):
-            begin = ready[0] - n_known
-            yield np.concatenate([first[begin:], *others])
+            known = np.arange(ready[0] - n_known, ready[0])
+            yield np.concatenate([known, ready, *others])
 
 
 def _orders(n):

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .candidates import Candidate
+from .learning.realization import can_fit_arx
 from .members import CLOSE, EQUAL, first_of, is_arx, leading, simplest
 
 # Grids of "auto". Linear models are cheap, and are tried with far longer lags.
@@ -88,8 +89,8 @@ class Limits(NamedTuple):
         return self.rows * n_weights**2 <= MAX_WORK
 
     def linear(self, lag):
-        """Whether a linear model has at least four rows per weight."""
-        return lag == 1 or 4 * self.n_signals * (lag + 1) <= self.rows
+        """Whether the rows tell the weights of a linear model."""
+        return can_fit_arx(lag, self.n_signals, self.rows)
 
 
 class Search:

@@ -59,6 +59,18 @@ def test_short_and_constant_records():
     assert not may_integrate(ramp, np.ones((5, 1)), np.array([0, 5]), 2.0)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_as_many_weights_as_rows_tell_no_roots(seed):
+    """57 rows of seven signals: a model of five lags fits every row."""
+    rng = np.random.default_rng(seed)
+    U, Y = rng.standard_normal((57, 5)), np.zeros((57, 2))
+    for t in range(1, 57):
+        Y[t] = 0.6 * Y[t - 1] + U[t, :2] + U[t - 1, 2:4] + rng.standard_normal(2)
+    assert not may_integrate(U, Y, np.array([0, 57]), 14.0)
+    Y = np.cumsum(Y, axis=0)
+    assert may_integrate(U, Y, np.array([0, 57]), 14.0)
+
+
 def searched(error, models=MODELS, table=None, **options):
     """The table of a search with such errors, and what was asked for."""
     table, asked = table or Table(8), []

@@ -95,6 +95,17 @@ def test_rows_without_an_input_are_left_out_and_runs_begin_behind_known_outputs(
     assert drift(networks(0.0, 1.0)[0], data_of(missing=unknown)) == 0.0
 
 
+def test_runs_begin_before_a_stretch_that_is_too_short_to_tell_the_states():
+    two, seen = networks(0.0, 1.0)
+    two = [one._replace(max_lag=12) for one in two]
+    assert drift(two, data_of(56)) > 0.0
+    backwards, odd, even = seen[::2]
+    # stretches of seven rows: the last one, the second one and the last but one
+    assert_array_equal(backwards[:19], np.arange(37.0, 56.0))
+    assert_array_equal(odd[:14], np.arange(14.0))
+    assert_array_equal(even[:19], np.arange(30.0, 49.0))
+
+
 def test_long_records_are_cut(monkeypatch):
     two, seen = networks(0.0, 1.0)
     monkeypatch.setattr(drift_module, "ROWS", 400)

@@ -12,7 +12,7 @@ of rows. Oscillations, whose roots are complex, come back by themselves.
 
 import numpy as np
 
-from .realization import fit_arx
+from .realization import can_fit_arx, fit_arx
 
 # Numbers of lags: noise hides an integrator from short ones, few rows from long ones.
 LAGS = (2, 5, 10)
@@ -31,8 +31,12 @@ def may_integrate(U, Y, starts, n_rows):
         Number of rows in which what integrates loses less than 1 - 1 / e.
     """
     U, Y = _scaled(U), _scaled(Y)
-    shortest = int(np.diff(starts).min())
-    lags = [lag for lag in LAGS if 3 * lag < shortest] or [1]
+    shortest, n_signals = int(np.diff(starts).min()), U.shape[1] + Y.shape[1]
+    lags = [
+        lag
+        for lag in LAGS
+        if 3 * lag < shortest and can_fit_arx(lag, n_signals, len(Y))
+    ] or [1]
     return any(_forgets_in(U, Y, starts, lag) > n_rows for lag in lags)
 
 

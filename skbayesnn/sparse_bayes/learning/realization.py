@@ -46,6 +46,14 @@ def realize(U, Y, starts, n_states, lag):
     return _of_unit_variance(LinearSystem(A, B, C, D), U, starts)
 
 
+def can_fit_arx(lag, n_signals, n_rows):
+    """Whether a linear model has at least four rows per weight; with one lag, always.
+
+    With as many weights as rows it fits all of them, and says nothing about others.
+    """
+    return lag == 1 or 4 * n_signals * (lag + 1) <= n_rows
+
+
 def fit_arx(U, Y, starts, lag):
     """D (n_y, n_u) and the coefficients (lag, n_y, n_u) and (lag, n_y, n_y)."""
     n_inputs, n_outputs = U.shape[1], Y.shape[1]
