@@ -33,7 +33,7 @@ from skbayesnn.sparse_bayes.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.held_out import Data, error_against
 from skbayesnn.sparse_bayes.learning.selection import stretches
 from skbayesnn.sparse_bayes.members import close_to_best
-from skbayesnn.sparse_bayes.search import Limits, Search
+from skbayesnn.sparse_bayes.search import Clock, Limits, Search
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
@@ -496,11 +496,14 @@ def test_max_time_ends_with_the_best_so_far():
     assert np.isfinite(hurried.predict(u, y_init=y[:2])).all()
 
 
-def test_max_time_with_two_processes():
-    """What has begun is finished, without a warning."""
+def test_time_is_over_with_two_processes(monkeypatch):
+    """What has begun is finished, without a warning, and nothing begins behind it."""
+    asked = itertools.count()
+    monkeypatch.setattr(Clock, "over", lambda *_: next(asked) >= 5)
     u, y = record(400)
-    model = quietly(estimator("auto", "auto", max_time=0.2, n_jobs=2), u, y)
-    assert 1 <= model.cv_results_["n_folds"][2:].sum() < 30
+    model = quietly(estimator("auto", "auto", n_jobs=2), u, y)
+    # the first one begins without asking
+    assert model.cv_results_["n_folds"][2:].sum() == 6
     assert np.isfinite(model.predict(u, y_init=y[:2])).all()
 
 
