@@ -4,10 +4,10 @@ from pathlib import Path
 # before anything imports NumPy: the workers share the cores, and threads would wait
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
 import pytest
 from interrupts import interrupt
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 from time_limits import limited
 
 from skbayesnn.sparse_bayes.learning import cycle
@@ -21,7 +21,7 @@ pytest_runtest_setup = pytest_runtest_call = limited
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol():
     """Seed what ``random_state=None`` draws from: a test that fails, fails again."""
-    np.random.seed(0)
+    check_random_state(None).seed(0)
 
 
 @pytest.fixture(scope="session")
