@@ -69,11 +69,12 @@ def _reordered(data, n_known):
     for order in _orders(len(stretches)):
         first, *others = (stretches[k] for k in order)
         ready = first[before[first] >= n_known]
+        if not len(ready):
+            continue
         inside = ready[ready >= first[0] + n_known]
         ready = inside if len(inside) else ready
-        if len(ready):
-            known = np.arange(ready[0] - n_known, ready[0])
-            yield np.concatenate([known, ready, *others])
+        known = np.arange(ready[0] - n_known, ready[0])
+        yield np.concatenate([known, ready, *others])
 
 
 def _orders(n):

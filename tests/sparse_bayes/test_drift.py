@@ -106,6 +106,14 @@ def test_runs_begin_before_a_stretch_that_is_too_short_to_tell_the_states():
     assert_array_equal(even[:19], np.arange(30.0, 49.0))
 
 
+def test_no_run_begins_in_a_stretch_without_inputs():
+    two, seen = networks(0.0, 1.0)
+    missing = [("u", row) for row in range(70, 80)]
+    assert drift(two, data_of(missing=missing)) > 0.0
+    assert len(seen[::2]) == 2
+    assert all(inputs.max() == 69.0 for inputs in seen)
+
+
 def test_long_records_are_cut(monkeypatch):
     two, seen = networks(0.0, 1.0)
     monkeypatch.setattr(drift_module, "ROWS", 400)

@@ -106,8 +106,9 @@ def test_an_autoregression_needs_a_number():
 
 def test_a_searched_ensemble_forecasts():
     model = SparseBayesNARXRegressorCV(
-        (1, 2), (0.5,), cv=2, n_estimators=2, hidden_layer_sizes=()
+        (1, 2), (3.0,), cv=2, n_estimators=2, hidden_layer_sizes=2
     ).fit(U[:PAST], Y[:PAST])
+    assert len(model.estimators_) == 2
     ahead = model.forecast(X_future=BEHIND, n_paths=5)
     assert_allclose(ahead.y_pred, model.predict(BEHIND, **BEFORE), rtol=1e-12)
     assert ahead.paths.shape == (N - PAST, 5)
