@@ -11,15 +11,8 @@ from .attributes import copy_input_attributes, fitted_attributes, set_attributes
 from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .held_out import Data, Settings, rows_for_all
 from .learning.selection import stretches
-from .narx_cv import (
-    COLUMNS,
-    SparseBayesNARXRegressorCV,
-    search_attributes,
-    search_members,
-    without_outliers,
-)
+from .narx_cv import SparseBayesNARXRegressorCV
 from .parameters import (
     DYNAMIC_CONSTRAINTS,
     check_hidden_layer_sizes,
@@ -28,7 +21,11 @@ from .parameters import (
 )
 from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
-from .search import ACTIVATIONS, FEW_CYCLES
+from .search.held_out import Data, Settings, rows_for_all
+from .search.results import COLUMNS, search_attributes
+from .search.rounds import ACTIVATIONS, FEW_CYCLES
+from .search.samples import without_outliers
+from .search.searched_ensemble import search_members
 from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import check_training_record, no_sample_weight
 

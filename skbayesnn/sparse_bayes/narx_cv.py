@@ -1,43 +1,19 @@
 """A lagged model that chooses its lags and the strength of its prior by itself."""
 
-from typing import NamedTuple
-
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from .._callbacks import Callbacks
 from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
-from .._parallel import Shared, at_hand
-from .._persistence import open_checkpoint
-from .._random import draw_seed
 from .._saved_state import public
 from .._sklearn import CallbackSupportMixin, fit_context, on_one_blas_thread
-from .._warnings import warn_caller
 from .attributes import fitted_attributes, set_attributes
-from .calibration import band_factor
-from .candidate_scores import judge
-from .candidates import LEAST_ERROR, Candidate, geometric_mean
-from .dynamic_predictor import DynamicModel, DynamicPredictorMixin
-from .ensemble_size import MOST, enough_members
+from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .held_out import (
-    SETTLED,
-    Data,
-    Settings,
-    Task,
-    error_against,
-    reference_errors,
-    settled,
-)
-from .held_out_runs import by_stretch
-from .learning.dense_rows import choose_fraction
 from .learning.integration import may_integrate
-from .learning.outliers import screen_outputs
 from .learning.selection import stretches
-from .members import close_to_best, rivals, share_out
 from .parameters import (
     LARGEST,
     SEARCH_CONSTRAINTS,
@@ -46,13 +22,14 @@ from .parameters import (
     are_strengths,
     check_hidden_layer_sizes,
 )
-from .prediction.ensemble import Ensemble
-from .record_end import end_for
 from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
-from .search import FEW_CYCLES, OUTPUTS, Clock, Limits, Search
-from .search_runner import Runner
+from .search.held_out import Data, Settings
+from .search.results import search_attributes
+from .search.rounds import OUTPUTS, Limits, Search
+from .search.samples import NETWORK_ROWS, without_outliers
+from .search.searched_ensemble import search_members
 from .training_record import (
     check_training_record,
     input_names,
@@ -60,28 +37,8 @@ from .training_record import (
     output_names,
 )
 
-# Rows of a record that the search fits networks and linear models to, at most; the
-# free runs that are scored pass through all of it. And rows for the ensemble, whose
-# networks of hidden states take longer, unless the rows are dense.
-NETWORK_ROWS = 2000
-LINEAR_ROWS = 10_000
-MEMBER_ROWS = 20_000
-STATES_ROWS = 5000
-DENSE_ROWS = 30_000
-# Columns of ``cv_results_`` that describe a candidate.
-COLUMNS = (
-    *("model", "fitted_to", "lag", "reg_lambda", "include_current_input"),
-    "output",
-)
 # Stretches in which a system that may integrate has not forgotten its outputs.
 SLOW_STRETCHES = 2.0
-# A fit that errs so many times more over its record than its like did on stretches that
-# they did not see ended in a worse optimum.
-LOST = 3.0
-# Candidates that tell how many networks an ensemble needs, at least.
-LEAST_COMPARED = 3
-# Fraction of ``max_time`` for the search; the rest is for the ensemble.
-SEARCH_TIME = 0.6
 
 
 @public
@@ -423,7 +380,7 @@ class SparseBayesNARXRegressorCV(
         return [float(s) for s in strengths]
 
     def _search_of_lags(self, data, lags, strengths, longest, **options):
-        """A function that makes the `Search`, see `candidate_scores.judge`."""
+        """A function that makes the `Search`, see `search.candidate_scores`."""
         rows = min(len(data.Y), NETWORK_ROWS)
         hidden = check_hidden_layer_sizes(self.hidden_layer_sizes)
         n_signals = data.U.shape[1] + data.Y.shape[1]
@@ -465,299 +422,3 @@ class SparseBayesNARXRegressorCV(
             "reg_lambda_": members[0].reg_lambda,
         }
         set_attributes(self, search_attributes(found, of_lags | outliers))
-
-
-def samples_to_score(data):
-    """What candidates are fitted to, by their model."""
-    return {
-        "linear": Shared(data.thinned(LINEAR_ROWS)),
-        "network": Shared(data.thinned(NETWORK_ROWS)),
-        "states": Shared(rows_for_states(data, NETWORK_ROWS)),
-    }
-
-
-def without_outliers(data, noise):
-    """The `Data` that a search is about, and what it says of wrong rows.
-
-    Where errors have heavy tails, wrong outputs are replaced.
-
-    Returns
-    -------
-    data : Data
-    attributes : dict, with ``outliers_`` for ``noise="student_t"``
-    """
-    if noise == "gaussian":
-        return data, {}
-    given = data.given
-    Y, outliers, doubtful = screen_outputs(given.U, given.Y, given.starts)
-    data = data._replace(given=given._replace(Y=Y), doubtful=doubtful)
-    if given.single_output:
-        outliers = outliers[:, 0]
-    return data, {"outliers_": outliers}
-
-
-def rows_for_states(data, n_rows):
-    """What networks of hidden states are fitted to: dense rows, all of them.
-
-    A fit takes most of its time for a fraction of such rows, and their first ones show
-    too little of what the system does.
-    """
-    dense = choose_fraction(data.Y, data.starts) > 1
-    return data if dense and len(data.Y) <= DENSE_ROWS else data.thinned(n_rows)
-
-
-class Members(NamedTuple):
-    """Fits of the candidates that were kept to the whole record.
-
-    candidates : list of Candidate, the best first
-    models : list of estimators, those of the best candidate first
-    weights : (n_members,), sum to one
-    """
-
-    candidates: list
-    models: list
-    weights: np.ndarray
-
-
-def learn_members(shares, scores, seeds, runner):
-    """The `Members` of an ensemble, so many of each candidate as `shares` says.
-
-    Each candidate is fitted from several starts, of which those that ended in a worse
-    optimum are left out, and all that err far more here than where they were scored.
-    The latter take their weight along: a candidate that is lost from most of its starts
-    is worth less than its held-out error says. A linear model has one optimum, and no
-    second start.
-    """
-    table = scores.table
-    data, focus = runner.data.value, runner.settings.focus
-    sample = Shared(data.thinned(MEMBER_ROWS))
-    of_states = Shared(rows_for_states(data, STATES_ROWS))
-    more_rows = len(of_states.value.Y) > len(rows_for_states(data, NETWORK_ROWS).Y)
-    starts = {} if more_rows else scores.starts
-    begun = _tasks_of_members(shares, table, starts, seeds)
-    tasks = list(begun)
-    samples = {"linear": sample, "network": sample, "states": of_states}
-    with at_hand(runner.data, sample, of_states):
-        models = runner.run(tasks, samples, begun=begun)
-    members, weights, lost = [], [], []
-    for candidate, n in shares.items():
-        pairs = zip(tasks, models, strict=False)
-        of_this = [model for task, model in pairs if task.candidate == candidate]
-        of_this = settled(of_this, n, data, focus)
-        limit = LOST * table.held_out(candidate)
-        lost += [error_against(m, data, data.Y, focus) > limit for m in of_this]
-        members += of_this
-        weights += [n / len(of_this) for _ in of_this]
-    # a model is that of a diverged start only if no other start was left
-    stable = [not member._learned.diverged for member in members]
-    good = [a and not b for a, b in zip(stable, lost, strict=True)]
-    stable = good if any(good) else stable
-    if not any(stable):
-        warn_caller(
-            "Every network of the ensemble diverged in free run over the whole "
-            "record. Offer stronger reg_lambdas or other lags, or check whether "
-            "the system is stable.",
-            ConvergenceWarning,
-        )
-        stable = [True] * len(members)
-    members = [m for m, good in zip(members, stable, strict=True) if good]
-    weights = np.array(weights)[stable]
-    return Members(list(shares), members, weights / weights.sum())
-
-
-def _tasks_of_members(shares, table, starts, seeds):
-    """Fits to the whole record: dict of Task to Start, None for those that begin anew.
-
-    Fits of hidden states that were scored go on: they take long, and of these it is
-    known that they are in a good optimum. (Not those to fewer rows: what they have
-    pruned is missing. On a hysteresis, of which they had seen 2,000 of 5,000 rows,
-    errors of a free run were half as large again.)
-    """
-    tasks = {}
-    for candidate, n in shares.items():
-        n_starts = 1 if candidate.model == "linear" or n == 1 else n + 1
-        folds = [*_good_folds(candidate, table, starts), *[None] * n_starts]
-        for seed, fold in zip(seeds, folds[:n_starts], strict=False):
-            task = Task(candidate, seed, None, fold)
-            tasks[task] = starts.get((candidate, fold))
-    # a start of each before the next ones: the time may be over before the last
-    return dict(sorted(tasks.items(), key=lambda item: seeds.index(item[0].seed)))
-
-
-def _good_folds(candidate, table, starts):
-    """Stretches behind whose fits a fit to the whole record goes on, the best first.
-
-    Those whose error is not far above that of the best candidate. Fits of few cycles
-    begin anew, because more of them are another model.
-    """
-    if candidate.max_cycles <= FEW_CYCLES:
-        return []
-    tried = np.array(list(table.errors.values()))
-    least = np.where(np.isnan(tried), np.inf, tried).min(axis=0)
-    ratio = table.errors[candidate] / np.maximum(least, LEAST_ERROR)
-    good = [k for k in np.argsort(ratio).tolist() if ratio[k] <= SETTLED]
-    return [k for k in good if (candidate, k) in starts]
-
-
-def make_searched_model(members, scores, data):
-    """The `DynamicModel` of the `Members` that a search has chosen."""
-    networks = tuple(model._model.ensemble.members[0] for model in members.models)
-    ensemble = Ensemble(networks, members.weights)
-    networks = by_stretch(scores.networks, members.candidates)
-    factor = band_factor(networks, ensemble, data)
-    best, given = members.models[0]._model, data.given
-    last = slice(given.starts[-2], None)
-    end = end_for(ensemble, given.U[last], given.Y[last], given.end_time)
-    bands = best.bands._replace(factor=factor)
-    return best._replace(ensemble=ensemble, bands=bands, end=end)
-
-
-class Found(NamedTuple):
-    """What a search has found.
-
-    model : DynamicModel
-        The ensemble.
-    members : Members
-    results : dict
-        ``cv_results_``.
-    """
-
-    model: DynamicModel
-    members: Members
-    results: dict
-
-
-def search_members(
-    estimator, data, settings, make_search, callbacks, fit_task, columns=COLUMNS
-):
-    """The search and its ensemble, `Found`, with the parameters of an estimator.
-
-    Parameters
-    ----------
-    estimator : SparseBayesNARXRegressorCV or DynamicSystemRegressor
-    data : Data
-    settings : Settings
-    make_search : callable
-        See `candidate_scores.judge`.
-    callbacks, fit_task : Callbacks, and their context of the fit
-    columns : tuple of str
-        Of ``cv_results_``.
-    """
-    given, n_members = data.given, estimator.n_estimators
-    named = {"X": given.U, "y": given.Y, "sessions": given.starts}
-    seed, clock = draw_seed(estimator.random_state), Clock(estimator.max_time)
-    with open_checkpoint(estimator, named, seed) as checkpoint:
-        options = clock, checkpoint, estimator.n_jobs, estimator.verbose
-        runner = Runner(Shared(data), settings, *options, callbacks, fit_task)
-        most = MOST if n_members == "auto" else n_members
-        n_seeds = 2 * max(estimator.cv, most)
-        seeds = start_seeds(checkpoint.seed, n_seeds)
-        options = runner, seeds, samples_to_score(data), estimator.cv, SEARCH_TIME
-        scores = judge(make_search, *options)
-        close = close_to_best(scores.table)
-        if n_members == "auto":
-            n_members = _enough_members(close, scores, data, settings.focus)
-        shares = share_out(close, scores.table, n_members)
-        members = learn_members(shares, scores, seeds, runner)
-    references = reference_errors(data, settings.focus)
-    results = summarize(scores.table, list(shares), references, columns)
-    return Found(make_searched_model(members, scores, data), members, results)
-
-
-def _enough_members(close, scores, data, focus):
-    """Number of members that "auto" stands for."""
-    # a candidate alone would not show how far others scatter
-    compared = rivals(scores.table)[: max(len(close), LEAST_COMPARED)]
-    return enough_members(by_stretch(scores.networks, compared), data, focus)
-
-
-def search_attributes(found, others):
-    """Public attributes of a search, with those of one estimator alone."""
-    ensemble = found.model.ensemble
-    return {
-        "cv_results_": found.results,
-        "summary_": summary(found.results) + _of_outliers(others),
-        "estimators_": found.members.models,
-        "estimator_weights_": ensemble.weights,
-        **others,
-        "band_factor_": found.model.bands.factor,
-        "max_lag_": ensemble.max_lag,
-        "n_outputs_": ensemble.n_outputs,
-        "n_iter_": found.members.models[0].n_iter_,
-    }
-
-
-def _of_outliers(attributes):
-    """How many outputs are held to be wrong, if any are."""
-    n_wrong = int(np.count_nonzero(attributes.get("outliers_", ())))
-    return f"; {n_wrong} outputs held to be wrong" if n_wrong else ""
-
-
-def start_seeds(seed, n_seeds):
-    """Seeds of the folds, and of the starts of the members."""
-    return [
-        int(s) for s in np.random.SeedSequence(seed).generate_state(n_seeds) % 2**31
-    ]
-
-
-def summarize(table, kept, references, names=COLUMNS):
-    """``cv_results_``: the references, then the candidates, the chosen ones first."""
-    candidates = [*kept, *(c for c in table.errors if c not in kept)]
-    rows = [Candidate(name, "", 0, np.nan, False, output="") for name in references]
-    rows += candidates
-    errors = np.array([*references.values(), *(table.errors[c] for c in candidates)])
-    # all are compared on the same stretches
-    errors[:, np.isnan(errors[2:]).all(axis=0)] = np.nan
-    columns = dict(zip(Candidate._fields, zip(*rows, strict=True), strict=True))
-    columns["include_current_input"] = columns["current_input"]
-    results = {name: np.array(columns[name]) for name in names}
-    tried = np.isfinite(errors)
-    results["test_error"] = errors
-    results["mean_test_error"] = np.array(
-        [
-            geometric_mean(row[row_tried])
-            for row, row_tried in zip(errors, tried, strict=True)
-        ]
-    )
-    results["drift"] = np.array([table.drifts.get(row, np.nan) for row in rows])
-    results["n_folds"] = tried.sum(axis=1)
-    results["kept"] = np.array([row in kept for row in rows])
-    return results
-
-
-def summary(results):
-    """One line: what was chosen, and its errors beside those of the references."""
-    error = results["mean_test_error"]
-    chosen = int(results["kept"].argmax())
-    linear = (results["reg_lambda"] == 0.0) & (results["model"] == "linear")
-    linear &= results["n_folds"] == results["n_folds"][chosen]
-    parts = [
-        f"mean {error[0]:.3g}",
-        f"last value {error[1]:.3g}",
-    ]
-    if linear.any():
-        parts.append(f"linear ARX {error[linear].min():.3g}")
-    kind = {"prediction": "one-step", "simulation": "free-run"}
-    return (
-        f"{_describe(results, chosen)}, strength {results['reg_lambda'][chosen]:g}, "
-        f"fitted to {kind[results['fitted_to'][chosen]]} errors"
-        f"{_of_other_kinds(results, chosen)}: held-out error {error[chosen]:.3g} "
-        f"standard deviations of y ({', '.join(parts)})"
-    )
-
-
-def _describe(results, row):
-    said = " for differences" if results["output"][row] == "difference" else ""
-    if results["model"][row] == "states":
-        return f"network of {results['n_states'][row]} hidden states{said}"
-    first = "0" if results["include_current_input"][row] else "1"
-    return f"{results['model'][row]} of lags {first} to {results['lag'][row]}{said}"
-
-
-def _of_other_kinds(results, chosen):
-    """That the ensemble holds networks of another kind than the best."""
-    kinds, best = results["model"][results["kept"]], results["model"][chosen]
-    if (kinds == best).all():
-        return ""
-    other = {"states": "lags", "network": "hidden states"}[str(best)]
-    return f", mixed with networks of {other}"

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import estimator, quietly, record
 
 from skbayesnn import DynamicSystemRegressor
-from skbayesnn.sparse_bayes.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.learning.integration import may_integrate
-from skbayesnn.sparse_bayes.members import close_to_best
-from skbayesnn.sparse_bayes.search import OUTPUTS, Limits, Search
+from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
+from skbayesnn.sparse_bayes.search.members import close_to_best
+from skbayesnn.sparse_bayes.search.rounds import OUTPUTS, Limits, Search
 
 NOISE = 0.02
 MODELS = ("linear", "network", "states")

@@ -19,21 +19,23 @@ from skbayesnn import (
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes import (
-    candidate_scores,
-    dynamic_system,
-    held_out,
-    narx_cv,
-    search_runner,
-)
-from skbayesnn.sparse_bayes.candidates import Candidate, Table
+from skbayesnn.sparse_bayes import dynamic_system
 from skbayesnn.sparse_bayes.dynamic_system import kind_of
-from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
-from skbayesnn.sparse_bayes.members import evenly
 from skbayesnn.sparse_bayes.prediction.ensemble import forecast
 from skbayesnn.sparse_bayes.queries import make_query
-from skbayesnn.sparse_bayes.search import Limits, Search
+from skbayesnn.sparse_bayes.search import (
+    candidate_scores,
+    held_out,
+    runner,
+    samples,
+    searched_ensemble,
+    whole_record,
+)
+from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
+from skbayesnn.sparse_bayes.search.held_out import Data
+from skbayesnn.sparse_bayes.search.members import evenly
+from skbayesnn.sparse_bayes.search.rounds import Limits, Search
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 CV = 2
@@ -113,8 +115,8 @@ def choose(monkeypatch, *candidates):
     def shares(close, table, n_members):
         return dict(zip(close, evenly(n_members, len(close)), strict=True))
 
-    monkeypatch.setattr(narx_cv, "close_to_best", chosen)
-    monkeypatch.setattr(narx_cv, "share_out", shares)
+    monkeypatch.setattr(searched_ensemble, "close_to_best", chosen)
+    monkeypatch.setattr(searched_ensemble, "share_out", shares)
 
 
 @pytest.fixture(scope="module")
@@ -349,7 +351,7 @@ def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data, is_final):
     u, y = data
     choose(monkeypatch, STATES, LAGS)
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
-    tasks, fit = [], search_runner.fit_or_score
+    tasks, fit = [], runner.fit_or_score
     # so many that fits of hidden states go on
     options = {"max_cycles": 20}
 
@@ -359,7 +361,7 @@ def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data, is_final):
         tasks.append(task)
         return fit(task, *arguments)
 
-    monkeypatch.setattr(search_runner, "fit_or_score", counted)
+    monkeypatch.setattr(runner, "fit_or_score", counted)
     limit = None
     expected = quietly(estimator(**options), u, y)
     everything = list(tasks)
@@ -792,28 +794,28 @@ def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):
     def rows(Y):
         given = TrainingRecord(Y, Y, starts, True, {})
         data = Data(given, stretches(starts, 8))
-        return len(narx_cv.rows_for_states(data, 800).Y)
+        return len(samples.rows_for_states(data, 800).Y)
 
     assert rows(y) == 4000
     # the stretch that is left out of a fit changes nothing
     assert rows(np.where(np.arange(4000)[:, None] // 500 == 3, np.nan, y)) == 4000
     noise = np.random.default_rng(0).standard_normal((4000, 1))
     assert rows(y + 0.1 * noise) == 800
-    monkeypatch.setattr(narx_cv, "DENSE_ROWS", 3999)
+    monkeypatch.setattr(samples, "DENSE_ROWS", 3999)
     assert rows(y) == 800
 
 
 @pytest.mark.slow
 def test_fits_of_hidden_states_go_on_from_those_that_were_scored(monkeypatch, data):
     """Once for each good one, with what it has learned; what is left begins anew."""
-    calls, fit = [], search_runner.fit_or_score
+    calls, fit = [], runner.fit_or_score
 
     def noted(task, settings, given, sample, start):
         result = fit(task, settings, given, sample, start)
         calls.append((task, start, result))
         return result
 
-    monkeypatch.setattr(search_runner, "fit_or_score", noted)
+    monkeypatch.setattr(runner, "fit_or_score", noted)
     choose(monkeypatch, STATES, LAGS)
     model = quietly(estimator(max_cycles=20, n_estimators=6), *data)
     scored = {t.fold: r for t, _, r in calls if t.candidate.max_cycles == 20}
@@ -839,7 +841,7 @@ def test_poor_fits_and_those_of_few_cycles_do_not_go_on():
         table.add(long, fold, error)
     starts = {(c, fold): object() for c in (few, long) for fold in range(3)}
     shares = {long: 3, few: 2, LAGS: 1}
-    tasks = narx_cv._tasks_of_members(shares, table, starts, [7, 8, 9, 10, 11])
+    tasks = whole_record._tasks_of_members(shares, table, starts, [7, 8, 9, 10, 11])
     assert [(t.candidate, t.seed, t.goes_on_from) for t in tasks] == [
         (long, 7, 0),
         (few, 7, None),
@@ -855,20 +857,20 @@ def test_poor_fits_and_those_of_few_cycles_do_not_go_on():
     table.add(long, 3, 0.05)
     starts[long, 3] = object()
     # alone on its stretch
-    tasks = narx_cv._tasks_of_members({long: 2}, table, starts, [7, 8, 9])
+    tasks = whole_record._tasks_of_members({long: 2}, table, starts, [7, 8, 9])
     assert [t.goes_on_from for t in tasks] == [0, 3, None]
 
 
 @pytest.mark.slow
 def test_fits_to_fewer_rows_do_not_go_on(monkeypatch, data):
-    tasks, fit = [], search_runner.fit_or_score
+    tasks, fit = [], runner.fit_or_score
 
     def noted(task, *others):
         tasks.append((task, others[-1]))
         return fit(task, *others)
 
-    monkeypatch.setattr(search_runner, "fit_or_score", noted)
-    monkeypatch.setattr(narx_cv, "NETWORK_ROWS", 149)
+    monkeypatch.setattr(runner, "fit_or_score", noted)
+    monkeypatch.setattr(samples, "NETWORK_ROWS", 149)
     choose(monkeypatch, STATES)
     quietly(estimator(max_cycles=20), *data)
     final = [(t.goes_on_from, start) for t, start in tasks if t.fold is None]
@@ -886,7 +888,7 @@ def test_fits_that_err_far_more_than_they_should_are_left_out(monkeypatch, data)
 
     choose(monkeypatch, LAGS, STATES)
     monkeypatch.setattr(Table, "error", lambda *args, **options: 1.0)
-    monkeypatch.setattr(narx_cv, "error_against", error)
+    monkeypatch.setattr(whole_record, "error_against", error)
     for poor[:], kept in ((["states"], "network"), (["network"], "states")):
         model = quietly(estimator(max_cycles=3), *data)
         assert model.kinds_ == [kept]

@@ -28,12 +28,14 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes import candidate_scores, narx_cv
-from skbayesnn.sparse_bayes.candidates import Candidate, Table
-from skbayesnn.sparse_bayes.held_out import Data, error_against
 from skbayesnn.sparse_bayes.learning.selection import stretches
-from skbayesnn.sparse_bayes.members import close_to_best
-from skbayesnn.sparse_bayes.search import Clock, Limits, Search
+from skbayesnn.sparse_bayes.search import candidate_scores, samples, searched_ensemble
+from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
+from skbayesnn.sparse_bayes.search.held_out import Data, error_against
+from skbayesnn.sparse_bayes.search.members import close_to_best
+from skbayesnn.sparse_bayes.search.results import COLUMNS
+from skbayesnn.sparse_bayes.search.rounds import Limits, Search
+from skbayesnn.sparse_bayes.search.runner import Clock
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
@@ -140,7 +142,7 @@ def test_errors_of_the_folds(options, n_sessions, monkeypatch):
     fold = np.tile(np.arange(length) * CV // length, n_sessions)
     cv = quietly(estimator(**options), u, y, sessions=number)
     results = cv.cv_results_
-    columns = [results[name][2:] for name in narx_cv.COLUMNS]
+    columns = [results[name][2:] for name in COLUMNS]
     seeds = start_seeds(4)
     horizon = 1 if cv.focus == "prediction" else None
     for row, candidate in enumerate(zip(*columns, strict=True), start=2):
@@ -398,7 +400,7 @@ def test_parameters_reach_the_members(monkeypatch):
         initial_conditions="estimated",
     )
     chosen = [Candidate("network", "prediction", 2, 3.0, False)]
-    monkeypatch.setattr(narx_cv, "close_to_best", lambda table: chosen)
+    monkeypatch.setattr(searched_ensemble, "close_to_best", lambda table: chosen)
     model = quietly(estimator((2,), (3.0,), **given), u, y)
     for member in model.estimators_:
         assert given.items() <= member.get_params().items()
@@ -615,7 +617,7 @@ def test_grid_search_over_the_units():
 def test_a_long_record_of_a_data_frame(monkeypatch, frames):
     """Members that are fitted to a part of it know the names of the inputs."""
     for name in ("NETWORK_ROWS", "LINEAR_ROWS", "MEMBER_ROWS"):
-        monkeypatch.setattr(narx_cv, name, 120)
+        monkeypatch.setattr(samples, name, 120)
     u, y = record(240)
     frame = frames.DataFrame({"valve": u[:, 0]})
     model = quietly(estimator((2,), (3.0,)), frame, y)

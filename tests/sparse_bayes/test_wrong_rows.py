@@ -7,11 +7,11 @@ from search_cases import estimator, quietly, record
 
 from skbayesnn import DynamicSystemRegressor
 from skbayesnn.metrics import simulation_rmse
-from skbayesnn.sparse_bayes import narx_cv
-from skbayesnn.sparse_bayes.candidates import Candidate
-from skbayesnn.sparse_bayes.held_out import Data, Task, fit_or_score
 from skbayesnn.sparse_bayes.learning.outliers import Screened
 from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.search import samples
+from skbayesnn.sparse_bayes.search.candidates import Candidate
+from skbayesnn.sparse_bayes.search.held_out import Data, Task, fit_or_score
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 N_ROWS = 300
@@ -64,7 +64,7 @@ def test_they_cost_little(wrong, fitted, monkeypatch):
         none = np.zeros(Y.shape, dtype=bool)
         return Screened(Y, none, none)
 
-    monkeypatch.setattr(narx_cv, "screen_outputs", nothing)
+    monkeypatch.setattr(samples, "screen_outputs", nothing)
     assert error(quietly(robust(), u, spoiled)) > 1.1 * error(clean)
 
 

@@ -12,14 +12,14 @@ from numpy.testing import assert_array_equal
 from search_cases import assert_same_ensemble, estimator, quietly, record
 
 from skbayesnn import _persistence
-from skbayesnn.sparse_bayes import search_runner
+from skbayesnn.sparse_bayes.search import runner
 
 
 class Fits:
     """Counts fits; behind a limit the search is killed."""
 
     def __init__(self):
-        self.tasks, self.limit, self.fit = [], None, search_runner.fit_or_score
+        self.tasks, self.limit, self.fit = [], None, runner.fit_or_score
 
     def __call__(self, task, *arguments):
         if len(self.tasks) == self.limit:
@@ -31,7 +31,7 @@ class Fits:
 @pytest.fixture
 def fits(monkeypatch):
     counted = Fits()
-    monkeypatch.setattr(search_runner, "fit_or_score", counted)
+    monkeypatch.setattr(runner, "fit_or_score", counted)
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
     return counted
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skbayesnn.sparse_bayes import drift as drift_module
-from skbayesnn.sparse_bayes.candidates import WORST_ERROR
-from skbayesnn.sparse_bayes.drift import drift
-from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.search import drift as drift_module
+from skbayesnn.sparse_bayes.search.candidates import WORST_ERROR
+from skbayesnn.sparse_bayes.search.drift import drift
+from skbayesnn.sparse_bayes.search.held_out import Data
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 

@@ -8,7 +8,7 @@ both the one counts that errs less on what it has seen.
 
 from typing import NamedTuple
 
-from .._parallel import at_hand
+from ..._parallel import at_hand
 from .candidates import Table
 from .drift import drift
 from .held_out import SETTLED, Task

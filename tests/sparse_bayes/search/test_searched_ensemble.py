@@ -11,9 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes import held_out, search_runner
-from skbayesnn.sparse_bayes import narx_cv as _narx_cv
-from skbayesnn.sparse_bayes.candidates import Candidate
+from skbayesnn.sparse_bayes.search import (
+    held_out,
+    runner,
+    searched_ensemble,
+    whole_record,
+)
+from skbayesnn.sparse_bayes.search.candidates import Candidate
 
 
 def keep(monkeypatch, *settings):
@@ -21,7 +25,7 @@ def keep(monkeypatch, *settings):
     chosen = [
         Candidate("network", "simulation", *setting, True) for setting in settings
     ]
-    monkeypatch.setattr(_narx_cv, "close_to_best", lambda table: chosen)
+    monkeypatch.setattr(searched_ensemble, "close_to_best", lambda table: chosen)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,7 @@ def test_starts_that_ended_in_a_worse_optimum_are_left_out(monkeypatch):
             patch.setattr(held_out, "error_against", lambda *_: errors.pop(0))
             return settled(models, *arguments)
 
-    monkeypatch.setattr(_narx_cv, "settled", with_errors)
+    monkeypatch.setattr(whole_record, "settled", with_errors)
     u, y = record(60)
     model = estimator((2,), (3.0, 30.0), n_estimators=3, max_cycles=2)
     quietly(model, u, y)
@@ -94,14 +98,14 @@ def test_time_is_over_before_the_last_member(monkeypatch, n_fits):
     """The best comes first, then one of each other candidate."""
     keep(monkeypatch, (2, 3.0), (2, 30.0))
 
-    class Clock(_narx_cv.Clock):
+    class Clock(searched_ensemble.Clock):
         n_looks = 0
 
         def over(self, fraction):
             self.n_looks += fraction == 1.0
             return self.n_looks >= n_fits
 
-    monkeypatch.setattr(_narx_cv, "Clock", Clock)
+    monkeypatch.setattr(searched_ensemble, "Clock", Clock)
     u, y = record(60)
     model = quietly(estimator((2,), n_estimators=4, max_cycles=2), u, y)
     expected = {1: [3.0], 2: [3.0, 30.0], 3: [3.0, 3.0, 30.0]}[n_fits]
@@ -229,7 +233,7 @@ def test_displays_with_different_lags(mixed):
 
 def diverge(monkeypatch, *strengths, n_starts=1):
     """Fits with these strengths pass for diverged, from some of their starts."""
-    fit_or_score = search_runner.fit_or_score
+    fit_or_score = runner.fit_or_score
 
     def marked(task, *arguments):
         result = fit_or_score(task, *arguments)
@@ -239,7 +243,7 @@ def diverge(monkeypatch, *strengths, n_starts=1):
                 mark_diverged(result)
         return result
 
-    monkeypatch.setattr(search_runner, "fit_or_score", marked)
+    monkeypatch.setattr(runner, "fit_or_score", marked)
     keep(monkeypatch, *((2, strength) for strength in STRENGTHS))
 
 

@@ -6,10 +6,10 @@ from free_run_cases import inside_range
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
-from skbayesnn.sparse_bayes.calibration import band_factor
-from skbayesnn.sparse_bayes.held_out import Data
 from skbayesnn.sparse_bayes.learning.selection import stretches
 from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
+from skbayesnn.sparse_bayes.search.calibration import band_factor
+from skbayesnn.sparse_bayes.search.held_out import Data
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 

@@ -8,9 +8,9 @@ fitted to more rows and in more cycles.
 
 import numpy as np
 
+from ..prediction.bands import learn_factor
+from ..prediction.ensemble import Ensemble, forecast
 from .held_out_runs import held_out_runs
-from .prediction.bands import learn_factor
-from .prediction.ensemble import Ensemble, forecast
 
 
 def band_factor(networks, ensemble, data):

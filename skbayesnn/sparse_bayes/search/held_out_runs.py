@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .records.lags import complete_rows, union_of_lags
-from .records.layout import Record
+from ..records.lags import complete_rows, union_of_lags
+from ..records.layout import Record
 
 # Rows before a stretch from which a free run through it begins, at most.
 RUN_UP = 2000

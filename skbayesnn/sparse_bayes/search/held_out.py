@@ -7,18 +7,18 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
-from .. import _validation as checks
+from ... import _validation as checks
+from ..learning.problem import Start
+from ..learning.result import Fit
+from ..learning.selection import free_runs_through, squared_errors, steps_through
+from ..narx import SparseBayesNARXRegressor
+from ..prediction.ensemble import LaggedNetwork
+from ..prediction.hidden_states import StateSpaceNetwork
+from ..records.lags import n_complete_before
+from ..records.layout import Record
+from ..state_space_network import SparseBayesStateSpaceRegressor
+from ..training_record import TrainingRecord
 from .candidates import Candidate
-from .learning.problem import Start
-from .learning.result import Fit
-from .learning.selection import free_runs_through, squared_errors, steps_through
-from .narx import SparseBayesNARXRegressor
-from .prediction.ensemble import LaggedNetwork
-from .prediction.hidden_states import StateSpaceNetwork
-from .records.lags import n_complete_before
-from .records.layout import Record
-from .state_space_network import SparseBayesStateSpaceRegressor
-from .training_record import TrainingRecord
 
 # Starts whose error over the whole record is so many times that of the best start
 # ended in a worse optimum.

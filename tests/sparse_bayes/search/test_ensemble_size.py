@@ -8,19 +8,19 @@ from numpy.testing import assert_allclose
 from search_cases import estimator, quietly, record
 
 from skbayesnn import DynamicSystemRegressor
-from skbayesnn.sparse_bayes import narx_cv
-from skbayesnn.sparse_bayes.candidates import Candidate, Table
-from skbayesnn.sparse_bayes.ensemble_size import (
+from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.search import searched_ensemble
+from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
+from skbayesnn.sparse_bayes.search.ensemble_size import (
     ADDED,
     FEWEST,
     MOST,
     USUAL,
     enough_members,
 )
-from skbayesnn.sparse_bayes.held_out import Data
-from skbayesnn.sparse_bayes.learning.selection import stretches
-from skbayesnn.sparse_bayes.members import close_to_best, share_out
-from skbayesnn.sparse_bayes.search import Limits, Search
+from skbayesnn.sparse_bayes.search.held_out import Data
+from skbayesnn.sparse_bayes.search.members import close_to_best, share_out
+from skbayesnn.sparse_bayes.search.rounds import Limits, Search
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 N_ROWS = 5000
@@ -189,7 +189,7 @@ def test_a_search_asks_for_so_many(monkeypatch, kind):
         asked.append({fold: len(members) for fold, members in networks.items()})
         return 7
 
-    monkeypatch.setattr(narx_cv, "enough_members", enough)
+    monkeypatch.setattr(searched_ensemble, "enough_members", enough)
     given = dict(n_estimators="auto", max_cycles=15, random_state=0, cv=3)
     if kind == "lags":
         model = estimator((2, 3), (3.0, 6.0), **given)

@@ -21,14 +21,13 @@ of levels and of differences are close, both are searched, and the error of a ca
 includes its drift, see `drift`.
 """
 
-import time
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from ..learning.realization import can_fit_arx
 from .candidates import Candidate
-from .learning.realization import can_fit_arx
 from .members import CLOSE, EQUAL, first_of, is_arx, leading, simplest
 
 # Grids of "auto". Linear models are cheap, and are tried with far longer lags.
@@ -474,22 +473,3 @@ class Search:
         if best == min(strengths) and best / 3.0 >= low:
             following.append(round(best / 3.0, 3))
         return following
-
-
-class Clock:
-    """Time that is left, for ``max_time`` seconds or None."""
-
-    def __init__(self, max_time):
-        self.begin = time.monotonic()
-        self.max_time = np.inf if max_time is None else max_time
-
-    @property
-    def passed(self):
-        return time.monotonic() - self.begin
-
-    def stop(self):
-        """Let the time be over now."""
-        self.max_time = 0.0
-
-    def over(self, fraction=1.0):
-        return self.passed > fraction * self.max_time

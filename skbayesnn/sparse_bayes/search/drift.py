@@ -10,10 +10,10 @@ scatter is a part of the error in a new record, and needs no outputs.
 
 import numpy as np
 
+from ..records.lags import n_complete_before, union_of_lags
+from ..records.layout import Record
 from .candidates import WORST_ERROR, geometric_mean
 from .held_out import output_variance
-from .records.lags import n_complete_before, union_of_lags
-from .records.layout import Record
 
 # Rows of a run, at most; longer records are cut to the first rows of every stretch.
 ROWS = 30_000

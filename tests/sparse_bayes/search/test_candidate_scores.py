@@ -7,10 +7,10 @@ from sklearn.metrics import root_mean_squared_error
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn._parallel import Shared
-from skbayesnn.sparse_bayes.candidate_scores import judge
-from skbayesnn.sparse_bayes.candidates import Candidate
-from skbayesnn.sparse_bayes.held_out import Score
-from skbayesnn.sparse_bayes.search import Clock
+from skbayesnn.sparse_bayes.search.candidate_scores import judge
+from skbayesnn.sparse_bayes.search.candidates import Candidate
+from skbayesnn.sparse_bayes.search.held_out import Score
+from skbayesnn.sparse_bayes.search.runner import Clock
 
 ONE = Candidate("network", "simulation", 2, 3.0, True)
 OTHER = ONE._replace(reg_lambda=30.0)
@@ -111,8 +111,10 @@ def test_errors_on_what_a_fit_has_seen(focus, monkeypatch):
         found["scores"] = judge(make_search, *arguments)
         return found["scores"]
 
-    monkeypatch.setattr("skbayesnn.sparse_bayes.narx_cv.judge", noted)
-    monkeypatch.setattr("skbayesnn.sparse_bayes.candidate_scores.SETTLED", np.inf)
+    monkeypatch.setattr("skbayesnn.sparse_bayes.search.searched_ensemble.judge", noted)
+    monkeypatch.setattr(
+        "skbayesnn.sparse_bayes.search.candidate_scores.SETTLED", np.inf
+    )
     cv = quietly(estimator((2,), (3.0,), focus=focus), u, y)
     fits = found["scores"].fits
     (linear,) = {c for c, _ in fits if c.model == "linear"}

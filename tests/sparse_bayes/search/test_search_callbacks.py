@@ -7,7 +7,7 @@ from search_cases import estimator, quietly, record
 from sklearn.base import clone
 
 from skbayesnn import DynamicSystemRegressor
-from skbayesnn.sparse_bayes import candidate_scores
+from skbayesnn.sparse_bayes.search import candidate_scores
 
 callbacks = pytest.importorskip(
     "sklearn.callback", reason="callbacks need scikit-learn 1.9 or later"

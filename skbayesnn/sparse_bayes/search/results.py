@@ -1,0 +1,96 @@
+"""What a search tells: ``cv_results_``, one line, and other public attributes."""
+
+import numpy as np
+
+from .candidates import Candidate, geometric_mean
+
+# Columns of ``cv_results_`` that describe a candidate.
+COLUMNS = (
+    *("model", "fitted_to", "lag", "reg_lambda", "include_current_input"),
+    "output",
+)
+
+
+def search_attributes(found, others):
+    """Public attributes of a search, with those of one estimator alone."""
+    ensemble = found.model.ensemble
+    return {
+        "cv_results_": found.results,
+        "summary_": summary(found.results) + _of_outliers(others),
+        "estimators_": found.members.models,
+        "estimator_weights_": ensemble.weights,
+        **others,
+        "band_factor_": found.model.bands.factor,
+        "max_lag_": ensemble.max_lag,
+        "n_outputs_": ensemble.n_outputs,
+        "n_iter_": found.members.models[0].n_iter_,
+    }
+
+
+def _of_outliers(attributes):
+    """How many outputs are held to be wrong, if any are."""
+    n_wrong = int(np.count_nonzero(attributes.get("outliers_", ())))
+    return f"; {n_wrong} outputs held to be wrong" if n_wrong else ""
+
+
+def summarize(table, kept, references, names=COLUMNS):
+    """``cv_results_``: the references, then the candidates, the chosen ones first."""
+    candidates = [*kept, *(c for c in table.errors if c not in kept)]
+    rows = [Candidate(name, "", 0, np.nan, False, output="") for name in references]
+    rows += candidates
+    errors = np.array([*references.values(), *(table.errors[c] for c in candidates)])
+    # all are compared on the same stretches
+    errors[:, np.isnan(errors[2:]).all(axis=0)] = np.nan
+    columns = dict(zip(Candidate._fields, zip(*rows, strict=True), strict=True))
+    columns["include_current_input"] = columns["current_input"]
+    results = {name: np.array(columns[name]) for name in names}
+    tried = np.isfinite(errors)
+    results["test_error"] = errors
+    results["mean_test_error"] = np.array(
+        [
+            geometric_mean(row[row_tried])
+            for row, row_tried in zip(errors, tried, strict=True)
+        ]
+    )
+    results["drift"] = np.array([table.drifts.get(row, np.nan) for row in rows])
+    results["n_folds"] = tried.sum(axis=1)
+    results["kept"] = np.array([row in kept for row in rows])
+    return results
+
+
+def summary(results):
+    """One line: what was chosen, and its errors beside those of the references."""
+    error = results["mean_test_error"]
+    chosen = int(results["kept"].argmax())
+    linear = (results["reg_lambda"] == 0.0) & (results["model"] == "linear")
+    linear &= results["n_folds"] == results["n_folds"][chosen]
+    parts = [
+        f"mean {error[0]:.3g}",
+        f"last value {error[1]:.3g}",
+    ]
+    if linear.any():
+        parts.append(f"linear ARX {error[linear].min():.3g}")
+    kind = {"prediction": "one-step", "simulation": "free-run"}
+    return (
+        f"{_describe(results, chosen)}, strength {results['reg_lambda'][chosen]:g}, "
+        f"fitted to {kind[results['fitted_to'][chosen]]} errors"
+        f"{_of_other_kinds(results, chosen)}: held-out error {error[chosen]:.3g} "
+        f"standard deviations of y ({', '.join(parts)})"
+    )
+
+
+def _describe(results, row):
+    said = " for differences" if results["output"][row] == "difference" else ""
+    if results["model"][row] == "states":
+        return f"network of {results['n_states'][row]} hidden states{said}"
+    first = "0" if results["include_current_input"][row] else "1"
+    return f"{results['model'][row]} of lags {first} to {results['lag'][row]}{said}"
+
+
+def _of_other_kinds(results, chosen):
+    """That the ensemble holds networks of another kind than the best."""
+    kinds, best = results["model"][results["kept"]], results["model"][chosen]
+    if (kinds == best).all():
+        return ""
+    other = {"states": "lags", "network": "hidden states"}[str(best)]
+    return f", mixed with networks of {other}"

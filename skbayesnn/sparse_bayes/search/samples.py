@@ -1,0 +1,68 @@
+"""The record that a search is about, and the rows of it that fits see."""
+
+from ..._parallel import Shared
+from ..learning.dense_rows import choose_fraction
+from ..learning.outliers import screen_outputs
+
+# Rows of a record that the search fits networks and linear models to, at most; the
+# free runs that are scored pass through all of it. And rows for the ensemble, whose
+# networks of hidden states take longer, unless the rows are dense.
+NETWORK_ROWS = 2000
+LINEAR_ROWS = 10_000
+MEMBER_ROWS = 20_000
+STATES_ROWS = 5000
+DENSE_ROWS = 30_000
+
+
+def without_outliers(data, noise):
+    """The `Data` that a search is about, and what it says of wrong rows.
+
+    Where errors have heavy tails, wrong outputs are replaced.
+
+    Returns
+    -------
+    data : Data
+    attributes : dict, with ``outliers_`` for ``noise="student_t"``
+    """
+    if noise == "gaussian":
+        return data, {}
+    given = data.given
+    Y, outliers, doubtful = screen_outputs(given.U, given.Y, given.starts)
+    data = data._replace(given=given._replace(Y=Y), doubtful=doubtful)
+    if given.single_output:
+        outliers = outliers[:, 0]
+    return data, {"outliers_": outliers}
+
+
+def samples_to_score(data):
+    """What candidates are fitted to, by their model."""
+    return {
+        "linear": Shared(data.thinned(LINEAR_ROWS)),
+        "network": Shared(data.thinned(NETWORK_ROWS)),
+        "states": Shared(rows_for_states(data, NETWORK_ROWS)),
+    }
+
+
+def samples_to_fit(data):
+    """What the members of an ensemble are fitted to, by their model."""
+    sample = Shared(data.thinned(MEMBER_ROWS))
+    of_states = Shared(rows_for_states(data, STATES_ROWS))
+    return {"linear": sample, "network": sample, "states": of_states}
+
+
+def members_see_more_rows(data):
+    """Whether networks of hidden states are fitted to more rows than were scored."""
+    scored, fitted = (
+        rows_for_states(data, n_rows) for n_rows in (NETWORK_ROWS, STATES_ROWS)
+    )
+    return len(fitted.Y) > len(scored.Y)
+
+
+def rows_for_states(data, n_rows):
+    """What networks of hidden states are fitted to: dense rows, all of them.
+
+    A fit takes most of its time for a fraction of such rows, and their first ones show
+    too little of what the system does.
+    """
+    dense = choose_fraction(data.Y, data.starts) > 1
+    return data if dense and len(data.Y) <= DENSE_ROWS else data.thinned(n_rows)

@@ -1,0 +1,106 @@
+"""A whole search: candidates are judged, some are kept, and form an ensemble."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._parallel import Shared
+from ..._persistence import open_checkpoint
+from ..._random import draw_seed
+from ..dynamic_predictor import DynamicModel
+from ..prediction.ensemble import Ensemble
+from ..record_end import end_for
+from .calibration import band_factor
+from .candidate_scores import judge
+from .ensemble_size import MOST, enough_members
+from .held_out import reference_errors
+from .held_out_runs import by_stretch
+from .members import close_to_best, rivals, share_out
+from .results import COLUMNS, summarize
+from .runner import Clock, Runner
+from .samples import samples_to_score
+from .whole_record import Members, learn_members
+
+# Candidates that tell how many networks an ensemble needs, at least.
+LEAST_COMPARED = 3
+# Fraction of ``max_time`` for the search; the rest is for the ensemble.
+SEARCH_TIME = 0.6
+
+
+class Found(NamedTuple):
+    """What a search has found.
+
+    model : DynamicModel
+        The ensemble.
+    members : Members
+    results : dict
+        ``cv_results_``.
+    """
+
+    model: DynamicModel
+    members: Members
+    results: dict
+
+
+def search_members(
+    estimator, data, settings, make_search, callbacks, fit_task, columns=COLUMNS
+):
+    """The search and its ensemble, `Found`, with the parameters of an estimator.
+
+    Parameters
+    ----------
+    estimator : SparseBayesNARXRegressorCV or DynamicSystemRegressor
+    data : Data
+    settings : Settings
+    make_search : callable
+        See `candidate_scores.judge`.
+    callbacks, fit_task : Callbacks, and their context of the fit
+    columns : tuple of str
+        Of ``cv_results_``.
+    """
+    given, n_members = data.given, estimator.n_estimators
+    named = {"X": given.U, "y": given.Y, "sessions": given.starts}
+    seed, clock = draw_seed(estimator.random_state), Clock(estimator.max_time)
+    with open_checkpoint(estimator, named, seed) as checkpoint:
+        options = clock, checkpoint, estimator.n_jobs, estimator.verbose
+        runner = Runner(Shared(data), settings, *options, callbacks, fit_task)
+        most = MOST if n_members == "auto" else n_members
+        n_seeds = 2 * max(estimator.cv, most)
+        seeds = start_seeds(checkpoint.seed, n_seeds)
+        options = runner, seeds, samples_to_score(data), estimator.cv, SEARCH_TIME
+        scores = judge(make_search, *options)
+        close = close_to_best(scores.table)
+        if n_members == "auto":
+            n_members = _enough_members(close, scores, data, settings.focus)
+        shares = share_out(close, scores.table, n_members)
+        members = learn_members(shares, scores, seeds, runner)
+    references = reference_errors(data, settings.focus)
+    results = summarize(scores.table, list(shares), references, columns)
+    return Found(make_searched_model(members, scores, data), members, results)
+
+
+def _enough_members(close, scores, data, focus):
+    """Number of members that "auto" stands for."""
+    # a candidate alone would not show how far others scatter
+    compared = rivals(scores.table)[: max(len(close), LEAST_COMPARED)]
+    return enough_members(by_stretch(scores.networks, compared), data, focus)
+
+
+def start_seeds(seed, n_seeds):
+    """Seeds of the folds, and of the starts of the members."""
+    return [
+        int(s) for s in np.random.SeedSequence(seed).generate_state(n_seeds) % 2**31
+    ]
+
+
+def make_searched_model(members, scores, data):
+    """The `DynamicModel` of the `Members` that a search has chosen."""
+    networks = tuple(model._model.ensemble.members[0] for model in members.models)
+    ensemble = Ensemble(networks, members.weights)
+    networks = by_stretch(scores.networks, members.candidates)
+    factor = band_factor(networks, ensemble, data)
+    best, given = members.models[0]._model, data.given
+    last = slice(given.starts[-2], None)
+    end = end_for(ensemble, given.U[last], given.Y[last], given.end_time)
+    bands = best.bands._replace(factor=factor)
+    return best._replace(ensemble=ensemble, bands=bands, end=end)
