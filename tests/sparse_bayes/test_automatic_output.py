@@ -111,13 +111,13 @@ def test_differences_that_are_far_behind_cost_three_linear_fits():
 )
 def test_differences_are_chosen_where_they_are_close(ratio, expected):
     table, asked = searched(lambda c: times(1.0 if c.model == "linear" else ratio)(c))
-    kept = close_to_best(table)
+    kept = close_to_best(table.comparable())
     assert {c.output for c in kept} == {"difference" if expected else "level"}
     assert {c.model for c in kept} <= {"network", "states"}
     # both are searched alike, and come into the last round where they are close
     for kind in MODELS:
         assert {c.output for c in asked if c.model == kind} == set(OUTPUTS)
-    final = [c for c in table.most_tried() if c.model == "network"]
+    final = [c for c in table.comparable().best_first() if c.model == "network"]
     assert ({c.output for c in final} == set(OUTPUTS)) == (ratio >= 1.0)
 
 
@@ -136,7 +136,7 @@ def test_what_drifts_less_is_chosen(ratio, of_levels, of_differences, expected):
 
     searched(times(ratio), models=MODELS[:2], drift=drift, table=table)
     assert set(table.drifts) == set(table.errors)
-    kept = close_to_best(table)
+    kept = close_to_best(table.comparable())
     assert {c.output for c in kept} == {expected}
     error = times(ratio)(kept[0])
     assert_allclose(table.held_out(kept[0]), error)
@@ -146,7 +146,7 @@ def test_what_drifts_less_is_chosen(ratio, of_levels, of_differences, expected):
 
 def test_of_one_output_the_candidate_that_drifts_less_is_chosen():
     table, _ = searched(times(1.0), drift=lambda c: 0.3 * (c.lag != 20))
-    assert {c.lag for c in close_to_best(table)} == {20}
+    assert {c.lag for c in close_to_best(table.comparable())} == {20}
 
 
 def test_drift_is_not_asked_for_where_differences_are_not_tried():
@@ -161,7 +161,9 @@ def test_drift_is_not_asked_for_where_differences_are_not_tried():
 def test_drift_is_compared_where_there_are_only_differences(models):
     options = {"models": models, "outputs": ("difference",)}
     table, _ = searched(times(1.0), drift=lambda c: 0.2, **options)
-    assert set(table.drifts) == set(table.errors) >= {table.most_tried()[0]}
+    assert (
+        set(table.drifts) == set(table.errors) >= {table.comparable().best_first()[0]}
+    )
 
 
 def test_networks_may_be_of_levels_though_linear_models_are_not():
@@ -171,7 +173,7 @@ def test_networks_may_be_of_levels_though_linear_models_are_not():
         of_network = 1.0 if candidate.model == "network" else 1.1
         return of_network * (0.1 if candidate.output == better else 0.2)
 
-    kept = close_to_best(searched(error, models=MODELS[:2])[0])
+    kept = close_to_best(searched(error, models=MODELS[:2])[0].comparable())
     assert {(c.model, c.output) for c in kept} == {("network", "level")}
 
 
@@ -201,7 +203,7 @@ def test_hidden_states_alone_are_told_by_linear_models_as_well():
     table, asked = searched(times(1.1), models=("states",))
     assert {c.model for c in table.errors} == {"states"}
     assert {c.model for c in asked} == {"states", "linear"}
-    assert {c.output for c in close_to_best(table)} == {"difference"}
+    assert {c.output for c in close_to_best(table.comparable())} == {"difference"}
     table, _ = searched(times(3.1), models=("states",))
     assert {c.output for c in table.errors} == {"level"}
 
@@ -216,7 +218,7 @@ def test_a_short_search_ends_with_levels():
 
     grids = ("simulation",), "auto", "auto", "auto", Limits(30, 1000, 2, 5)
     Search(table, evaluate, *grids, models=MODELS, outputs=OUTPUTS).run()
-    assert [c.output for c in close_to_best(table)] == ["level"]
+    assert [c.output for c in close_to_best(table.comparable())] == ["level"]
 
 
 def tank(n_rows=240, seed=0):

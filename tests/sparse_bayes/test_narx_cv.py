@@ -498,6 +498,29 @@ def test_max_time_ends_with_the_best_so_far():
     assert np.isfinite(hurried.predict(u, y_init=y[:2])).all()
 
 
+@pytest.mark.parametrize(("n_asked", "n"), [(6, 1), (8, 2)])
+def test_networks_are_kept_though_the_time_is_over(monkeypatch, n_asked, n):
+    """Before they were tried on as many stretches as the linear models."""
+    u, y = record(400)
+    model = estimator((2,), (3.0,), cv=4, hidden_layer_sizes=4, max_cycles=20)
+    assert "the time was over" not in quietly(model, u, y).summary_
+    asked = itertools.count()
+    # it is asked before each fit, but the first of a round, and between rounds
+    monkeypatch.setattr(Clock, "over", lambda *_: next(asked) >= n_asked)
+    quietly(model, u, y)
+    results = model.cv_results_
+    assert results["model"][results["kept"]].tolist() == ["network"]
+    assert results["n_folds"][results["model"] == "linear"].tolist() == [4]
+    assert results["n_folds"][2] == n
+    words = "1 stretch" if n == 1 else f"{n} stretches"
+    assert model.summary_.endswith(f"by {words}, as the time was over")
+    # those of the linear models on the same stretches
+    tried = np.isfinite(results["test_error"][2])
+    linear = results["test_error"][results["model"] == "linear"][:, tried]
+    least = np.exp(np.log(linear).mean(axis=1)).min()
+    assert f"linear ARX {least:.3g}" in model.summary_
+
+
 def test_time_is_over_with_two_processes(monkeypatch):
     """What has begun is finished, without a warning, and nothing begins behind it."""
     asked = itertools.count()
@@ -677,10 +700,24 @@ def test_a_candidate_with_fewer_folds_is_not_chosen():
     """Unless the time was over before any had them all."""
     table = table_of({network(5): [1.0] * 5, network(9): [2.0] * 5})
     table.add(network(7), 0, 0.1)
-    assert [c.lag for c in close_to_best(table)] == [5]
+    assert [c.lag for c in close_to_best(table.comparable())] == [5]
     table = Table(5)
     table.add(network(7), 0, 0.1)
-    assert [c.lag for c in close_to_best(table)] == [7]
+    assert [c.lag for c in close_to_best(table.comparable())] == [7]
+
+
+@pytest.mark.parametrize(("error", "lag"), [(0.5, 7), (0.9, 2)])
+def test_networks_and_linear_models_are_compared_on_the_same_stretches(error, lag):
+    """Linear models have been tried on all of them when the time is over."""
+    table = table_of({arx(2): [0.8, 0.8, 0.1, 0.1, 0.1]})
+    for fold in range(2):
+        table.add(network(7), fold, error)
+    table.add(network(9), 0, 0.1)
+    comparable = table.comparable()
+    assert [c.lag for c in close_to_best(comparable)] == [lag]
+    assert np.isfinite(comparable.errors[arx(2)]).tolist() == [True] * 2 + [False] * 3
+    # what was found stays as it is
+    assert np.isfinite(table.errors[arx(2)]).all() and len(table.errors) == 3
 
 
 def searched(
@@ -742,7 +779,7 @@ def test_current_input_of_a_system_that_answers_at_once():
 @pytest.mark.parametrize("best", [0.7, 2.0, 6.0, 20.0, 60.0])
 def test_strengths_go_on_where_the_end_is_the_best(best):
     table = searched(lambda c: 1.0 + abs(np.log((c.reg_lambda or 0.01) / best)))
-    (chosen,) = [c for c in close_to_best(table) if c.lag == 5][:1]
+    (chosen,) = [c for c in close_to_best(table.comparable()) if c.lag == 5][:1]
     assert abs(np.log(chosen.reg_lambda / best)) < 0.1
     assert len({c.reg_lambda for c in table.errors}) <= 6
     given = searched(lambda c: 1.0 / (1.0 + c.reg_lambda), strengths=[3.0, 9.0])

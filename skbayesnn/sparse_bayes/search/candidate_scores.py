@@ -21,10 +21,13 @@ class Scores(NamedTuple):
         Their held-out errors.
     fits : dict of (Candidate, int) to held_out.Score
         By the stretch that they did not see.
+    not_tried : list of (Candidate, int)
+        For which there was no time.
     """
 
     table: Table
     fits: dict
+    not_tried: list
 
     @property
     def networks(self):
@@ -72,7 +75,7 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
     fraction : float
         Of the time, behind which no further fit begins but the first.
     """
-    scores, begun_anew = Scores(Table(n_folds), {}), set()
+    scores, begun_anew = Scores(Table(n_folds), {}, []), set()
 
     def fit(pairs, first_seed):
         tasks = [Task(c, seeds[first_seed + fold], fold) for c, fold in pairs]
@@ -80,15 +83,15 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
         return zip(pairs, runner.run(tasks, samples, fraction), strict=False)
 
     def evaluate(pairs):
-        if scores.fits and runner.clock.over(fraction):
+        if not scores.fits or not runner.clock.over(fraction):
+            for pair, score in fit(pairs, 0):
+                scores.put(pair, score)
+        scores.not_tried.extend(pair for pair in pairs if pair not in scores.fits)
+        if runner.clock.over(fraction):
             return
-        for pair, score in fit(pairs, 0):
-            scores.put(pair, score)
         poor = scores.poor(dict.fromkeys(candidate for candidate, _ in pairs))
         poor = [pair for pair in poor if pair not in begun_anew]
         begun_anew.update(poor)
-        if runner.clock.over(fraction):
-            return
         for pair, score in fit(poor, n_folds):
             if score.seen < scores.fits[pair].seen:
                 scores.put(pair, score)

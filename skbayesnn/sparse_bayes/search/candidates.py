@@ -34,6 +34,11 @@ class Candidate(NamedTuple):
     max_cycles: int = 0
     output: str = "level"
 
+    @property
+    def is_arx(self):
+        """Whether it is a linear model by least squares."""
+        return self.model == "linear" and self.reg_lambda == 0.0
+
     def __str__(self):
         kind = {"prediction": "one-step", "simulation": "free-run"}[self.fitted_to]
         first = "0" if self.current_input else "1"
@@ -109,14 +114,26 @@ class Table:
         tried = [c for c in candidates if np.isfinite(self.error(c, folds))]
         return sorted(tried, key=lambda c: self.error(c, folds))
 
-    def most_tried(self):
-        """The candidates with the most folds, the best first.
+    def comparable(self):
+        """The table of the candidates that can be compared, on the same folds.
 
-        These are all folds, unless the time was over before.
+        ARX models are tried on all folds at once, others on more and more of them.
+        Those that were tried on the most stay, and ARX models, with their errors on
+        these. They are all folds, unless the time was over before.
         """
-        n_tried = {c: np.isfinite(row).sum() for c, row in self.errors.items()}
-        most = [c for c, n in n_tried.items() if n == max(n_tried.values())]
-        return sorted(most, key=self.error)
+        tried = {c: np.isfinite(row) for c, row in self.errors.items()}
+        others = [c for c in tried if not c.is_arx] or list(tried)
+        most = max(tried[c].sum() for c in others)
+        stay = [c for c in tried if tried[c].sum() >= most]
+        folds = np.all([tried[c] for c in stay], axis=0)
+        table = Table(self.n_folds)
+        table.errors = {c: np.where(folds, self.errors[c], np.nan) for c in stay}
+        table.drifts = {c: self.drifts[c] for c in stay if c in self.drifts}
+        return table
+
+    def best_first(self):
+        """All candidates, by their errors on the folds that were tried."""
+        return sorted(self.errors, key=self.error)
 
     def clearly_worse(self, candidate, best):
         """Whether errors exceed those of the best by a standard error.

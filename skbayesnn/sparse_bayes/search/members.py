@@ -11,11 +11,6 @@ FARTHEST = 1.4
 EQUAL = 1.02
 
 
-def is_arx(candidate):
-    """Whether a candidate is a linear model by least squares."""
-    return candidate.model == "linear" and candidate.reg_lambda == 0.0
-
-
 def first_of(candidates, output):
     """The first of the candidates of levels or of differences; None without any."""
     return next((c for c in candidates if c.output == output), None)
@@ -34,7 +29,7 @@ def simplest(candidates, error, size):
 
 
 def rivals(table):
-    """Candidates that could be in one ensemble, the best first.
+    """Candidates of a comparable table that could be in one ensemble, best first.
 
     They say the same, levels or differences, because members that do not cannot be
     exported together. Differences are chosen where the best of them errs at most 1.4
@@ -43,7 +38,7 @@ def rivals(table):
     Only networks, of lags or of states, stand beside a network, because what a linear
     model lacks on some rows the others cannot mend.
     """
-    ranked = table.most_tried()
+    ranked = table.best_first()
     linear = ranked[0].model == "linear"
     alike = [c for c in ranked if (c.model == "linear") == linear]
     best = leading(alike, table.error)
@@ -57,10 +52,15 @@ def close_to_best(table):
     A linear model that is best stands alone: a network would add nothing but its
     variance. It is the one with the shortest lags whose error equals the least one but
     for a few percent.
+
+    Parameters
+    ----------
+    table : Table
+        Whose candidates are `comparable`.
     """
     alike = rivals(table)
     best = alike[0]
-    if is_arx(best):
+    if best.is_arx:
         return [simplest(alike, table.error, lambda c: (c.lag, c.current_input))]
     least = table.error(best)
     return [

@@ -16,7 +16,7 @@ def search_attributes(found, others):
     ensemble = found.model.ensemble
     return {
         "cv_results_": found.results,
-        "summary_": summary(found.results) + _of_outliers(others),
+        "summary_": summary(found.results, found.cut_short) + _of_outliers(others),
         "estimators_": found.members.models,
         "estimator_weights_": ensemble.weights,
         **others,
@@ -58,12 +58,18 @@ def summarize(table, kept, references, names=COLUMNS):
     return results
 
 
-def summary(results):
+def summary(results, cut_short=False):
     """One line: what was chosen, and its errors beside those of the references."""
-    error = results["mean_test_error"]
     chosen = int(results["kept"].argmax())
+    errors = results["test_error"]
+    # of all on the stretches of what was chosen
+    folds = np.isfinite(errors[chosen])
+    tried = np.isfinite(errors) & folds
+    error = np.array(
+        [geometric_mean(row[of]) for row, of in zip(errors, tried, strict=True)]
+    )
     linear = (results["reg_lambda"] == 0.0) & (results["model"] == "linear")
-    linear &= results["n_folds"] == results["n_folds"][chosen]
+    linear &= (tried == folds).all(axis=1)
     parts = [
         f"mean {error[0]:.3g}",
         f"last value {error[1]:.3g}",
@@ -76,7 +82,13 @@ def summary(results):
         f"fitted to {kind[results['fitted_to'][chosen]]} errors"
         f"{_of_other_kinds(results, chosen)}: held-out error {error[chosen]:.3g} "
         f"standard deviations of y ({', '.join(parts)})"
+        f"{_of_stretches(folds.sum()) if cut_short else ''}"
     )
+
+
+def _of_stretches(n):
+    """On how many stretches candidates were compared, where the time was over."""
+    return f"; by {n} {'stretch' if n == 1 else 'stretches'}, as the time was over"
 
 
 def _describe(results, row):

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..learning.realization import can_fit_arx
 from .candidates import Candidate
-from .members import CLOSE, EQUAL, first_of, is_arx, leading, simplest
+from .members import CLOSE, EQUAL, first_of, leading, simplest
 
 # Grids of "auto". Linear models are cheap, and are tried with far longer lags.
 LAGS = (5, 10, 20)
@@ -161,7 +161,7 @@ class Search:
                 tried += self.grid_round(linear)
             if "linear" not in self.models:
                 # they have told the lags
-                self.forget([c for c in self.table.errors if is_arx(c)])
+                self.forget([c for c in self.table.errors if c.is_arx])
         if "states" in self.models:
             tried += self.states_round()
         self.try_all(self.finalists(tried), self.order)

@@ -21,7 +21,8 @@ from .runner import Clock, Runner
 from .samples import samples_to_score
 from .whole_record import Members, learn_members
 
-# Candidates that tell how many networks an ensemble needs, at least.
+# Candidates that tell how many networks an ensemble needs, at least: one alone would
+# not show how far others scatter.
 LEAST_COMPARED = 3
 # Fraction of ``max_time`` for the search; the rest is for the ensemble.
 SEARCH_TIME = 0.6
@@ -35,11 +36,14 @@ class Found(NamedTuple):
     members : Members
     results : dict
         ``cv_results_``.
+    cut_short : bool
+        Whether the time was over before all candidates were tried.
     """
 
     model: DynamicModel
     members: Members
     results: dict
+    cut_short: bool
 
 
 def search_members(
@@ -69,21 +73,18 @@ def search_members(
         seeds = start_seeds(checkpoint.seed, n_seeds)
         options = runner, seeds, samples_to_score(data), estimator.cv, SEARCH_TIME
         scores = judge(make_search, *options)
-        close = close_to_best(scores.table)
+        table = scores.table.comparable()
+        close = close_to_best(table)
         if n_members == "auto":
-            n_members = _enough_members(close, scores, data, settings.focus)
-        shares = share_out(close, scores.table, n_members)
+            compared = rivals(table)[: max(len(close), LEAST_COMPARED)]
+            networks = by_stretch(scores.networks, compared)
+            n_members = enough_members(networks, data, settings.focus)
+        shares = share_out(close, table, n_members)
         members = learn_members(shares, scores, seeds, runner)
     references = reference_errors(data, settings.focus)
     results = summarize(scores.table, list(shares), references, columns)
-    return Found(make_searched_model(members, scores, data), members, results)
-
-
-def _enough_members(close, scores, data, focus):
-    """Number of members that "auto" stands for."""
-    # a candidate alone would not show how far others scatter
-    compared = rivals(scores.table)[: max(len(close), LEAST_COMPARED)]
-    return enough_members(by_stretch(scores.networks, compared), data, focus)
+    model = make_searched_model(members, scores, data)
+    return Found(model, members, results, bool(scores.not_tried))
 
 
 def start_seeds(seed, n_seeds):
