@@ -11,7 +11,6 @@ from .attributes import copy_input_attributes, fitted_attributes, set_attributes
 from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
-from .learning.selection import stretches
 from .narx_cv import SparseBayesNARXRegressorCV
 from .parameters import (
     DYNAMIC_CONSTRAINTS,
@@ -21,7 +20,7 @@ from .parameters import (
 )
 from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
-from .search.held_out import Data, Settings, rows_for_all
+from .search.held_out import Settings, rows_for_all
 from .search.results import COLUMNS, search_attributes
 from .search.rounds import ACTIVATIONS, FEW_CYCLES
 from .search.samples import without_outliers
@@ -116,8 +115,9 @@ class DynamicSystemRegressor(
         Units in each hidden layer before pruning. "auto" is 5 for lags and 8 for hidden
         states.
     cv : int, default=8
-        Stretches, of equal length, into which every session is cut. At most five of
-        them are held out, in turn.
+        Stretches, of equal length, into which every session is cut, or fewer where it
+        is short, as in :class:`SparseBayesNARXRegressorCV`. At most five of them are
+        held out, in turn.
     output : {"auto", "level", "difference"}, default="auto"
         What models predict: the outputs, or what is added to them from row to row, for
         systems that integrate; see :class:`SparseBayesNARXRegressorCV`.
@@ -282,9 +282,8 @@ class DynamicSystemRegressor(
         given = check_training_record(self, X, y, sessions)
         kinds = check_kinds(self.kinds)
         of_lags = self._search_of_lags()
-        grids = of_lags._check_candidates(given.starts)
+        data, *grids = of_lags._cut(given)
         states = check_numbers_of_states(self.n_states)
-        data = Data(given, stretches(given.starts, self.cv))
         data, outliers = without_outliers(data, self.noise)
         if "states" in kinds:
             data = rows_for_all(data, _run_in(grids[0], states))

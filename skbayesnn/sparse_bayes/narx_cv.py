@@ -13,7 +13,6 @@ from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .learning.integration import may_integrate
-from .learning.selection import stretches
 from .parameters import (
     LARGEST,
     SEARCH_CONSTRAINTS,
@@ -30,6 +29,13 @@ from .search.results import search_attributes
 from .search.rounds import OUTPUTS, Limits, Search
 from .search.samples import NETWORK_ROWS, without_outliers
 from .search.searched_ensemble import search_members
+from .search.stretches import (
+    cut,
+    least_stretches,
+    longest_lag,
+    number_of_stretches,
+    rows_for,
+)
 from .training_record import (
     check_training_record,
     input_names,
@@ -37,6 +43,8 @@ from .training_record import (
     output_names,
 )
 
+# Short sessions are cut into stretches that allow this lag.
+MEANT_LAG = 10
 # Stretches in which a system that may integrate has not forgotten its outputs.
 SLOW_STRETCHES = 2.0
 
@@ -72,15 +80,17 @@ class SparseBayesNARXRegressorCV(
         Candidates: the longest lag of inputs and outputs. "auto" is 5, 10 and 20 for
         networks, and 1 to 30 for linear models; longer ones follow where the longest
         is the best, and those with which a linear model misses a part of the memory,
-        such as a dead time, are left to linear models. Lags for which ``cv`` stretches
-        of the shortest session would not hold two windows are left out.
+        such as a dead time, are left to linear models. Lags of which the stretches do
+        not hold two windows are left out.
     reg_lambdas : "auto" or array-like of float, default="auto"
         Candidates for ``reg_lambda`` of networks. "auto" is 6 and 20, and weaker or
         stronger ones, from 0.2 to 200, where one of these is the best.
     cv : int, default=8
         Stretches, of equal length, into which every session is cut. At most five of
         them are held out, in turn: fits to nearly the whole record tell more than more
-        stretches do.
+        stretches do. Of several sessions those with the same number are held out
+        together. Sessions that are too short for so many stretches and the longest of
+        ``lags`` (10 for "auto") are cut into fewer, or left out whole.
     n_estimators : "auto" or int, default="auto"
         Networks in the ensemble. "auto" is 12, or more, up to 24, as long as the
         scatter of networks on rows that they did not see would add more than a
@@ -148,9 +158,10 @@ class SparseBayesNARXRegressorCV(
         kept first: ``model`` ("linear" or "network"), ``fitted_to`` ("prediction" or
         "simulation", the errors that the fit squares), ``lag``, ``reg_lambda`` (0 is a
         linear ARX model by least squares), ``include_current_input`` and ``output``
-        ("level" or "difference"); ``test_error``
-        (n_rows, cv), root mean squared errors in standard deviations of the outputs, at
-        most 3, NaN for stretches on which the candidate was not tried;
+        ("level" or "difference"); ``test_error`` (n_rows, n_folds), root mean squared
+        errors in standard deviations of the outputs, at most 3, NaN for stretches on
+        which the candidate was not tried, with a column for each of the ``cv``, or
+        fewer where these are fewer;
         ``mean_test_error``, their geometric mean, and ``n_folds``, the number of them;
         ``drift``, how far its fits drift apart on the inputs in another order, in the
         same unit, NaN where it was not measured; ``kept``, which are in the ensemble.
@@ -318,17 +329,16 @@ class SparseBayesNARXRegressorCV(
         ------
         ValueError
             As :meth:`SparseBayesNARXRegressor.fit`, for candidates outside their
-            range, for sessions too short for the shortest lag and ``cv`` stretches, and
-            for a checkpoint that is damaged or belongs to another fit.
+            range, for a record too short for the shortest lag, and for a checkpoint
+            that is damaged or belongs to another fit.
         OSError
             For a checkpoint that cannot be written, or that another fit uses.
         """
         given = check_training_record(self, X, y, sessions)
         check_horizons(self.horizon_schedule)
-        lags, strengths, longest = self._check_candidates(given.starts)
-        data = Data(given, stretches(given.starts, self.cv))
+        data, *grids = self._cut(given)
         data, outliers = without_outliers(data, self.noise)
-        make_search = self._search_of_lags(data, lags, strengths, longest)
+        make_search = self._search_of_lags(data, *grids)
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)
         options = self._settings_of_fits(), make_search, callbacks, task
@@ -344,26 +354,41 @@ class SparseBayesNARXRegressorCV(
         lags = {name: getattr(self, name) for name in SHARED_BY_FITS}
         return Settings(self.focus, lags, {})
 
-    def _check_candidates(self, starts):
-        """Lags and strengths, sorted or "auto", and the longest lag of the record."""
-        longest = int(np.diff(starts).min()) // (2 * self.cv) - 1
-        lags = self.lags
-        if not (isinstance(lags, str) and lags == "auto"):
-            candidates = expand_lags(np.atleast_1d(lags), "lags")
-            if not candidates or candidates[0] < 1:
-                raise ValueError(
-                    f"lags must be 'auto' or hold positive integers; got {lags!r}."
-                )
-            lags = [lag for lag in candidates if lag <= longest]
-        shortest = 1 if isinstance(lags, str) else candidates[0]
+    def _cut(self, given):
+        """The record in stretches, and what is tried on it.
+
+        Returns
+        -------
+        data : Data
+        lags, strengths : sorted lists, or "auto"
+        longest : lag that the stretches allow
+        """
+        candidates = self._check_lags()
+        shortest, wanted = candidates[0], candidates[-1]
+        folds = cut(given.starts, self.cv, wanted, shortest)
+        longest = longest_lag(given.starts, folds)
         if longest < shortest:
             raise ValueError(
-                f"cv={self.cv} stretches and a lag of {shortest} need sessions of "
-                f"at least {2 * self.cv * (shortest + 1)} rows, "
-                f"n_samples={int(np.diff(starts).min())} found. Take shorter lags or a "
-                "smaller cv."
+                f"The record is too short for a search with cv={self.cv}: a lag of "
+                f"{shortest} needs {least_stretches(self.cv)} stretches of "
+                f"{rows_for(shortest)} rows, each within a session; "
+                f"n_samples={len(given.Y)} found. Take shorter lags or a smaller cv, "
+                "or give one model settings of your own."
             )
-        return lags, self._check_strengths(), longest
+        lags = [lag for lag in candidates if lag <= longest]
+        lags = self.lags if isinstance(self.lags, str) else lags
+        return Data(given, folds), lags, self._check_strengths(), longest
+
+    def _check_lags(self):
+        """Sorted candidates; of "auto" those for which the record is cut."""
+        if isinstance(self.lags, str) and self.lags == "auto":
+            return [1, MEANT_LAG]
+        candidates = expand_lags(np.atleast_1d(self.lags), "lags")
+        if not candidates or candidates[0] < 1:
+            raise ValueError(
+                f"lags must be 'auto' or hold positive integers; got {self.lags!r}."
+            )
+        return candidates
 
     def _check_strengths(self):
         """Strengths from the weakest to the strongest, or "auto"."""
@@ -401,7 +426,7 @@ class SparseBayesNARXRegressorCV(
         """What models may say; one step ahead nothing drifts, and levels will do."""
         if self.output != "auto":
             return (self.output,)
-        a_stretch = np.diff(data.starts).mean() / self.cv
+        a_stretch = len(data.Y) / number_of_stretches(data.starts, data.folds)
         long = SLOW_STRETCHES * a_stretch
         drifts = self.focus == "simulation" and may_integrate(*data.given[:3], long)
         return OUTPUTS if drifts else OUTPUTS[:1]

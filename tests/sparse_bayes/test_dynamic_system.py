@@ -383,7 +383,7 @@ def test_a_failed_refit_keeps_the_model(mixed, data):
     u, y = data
     model = pickle.loads(pickle.dumps(mixed))
     before = model.predict(u)
-    for bad in (dict(cv=100), dict(n_states=0), dict(kinds="lags")):
+    for bad in (dict(cv=1), dict(n_states=0), dict(kinds="lags")):
         parameters = {name: getattr(model, name) for name in bad}
         with pytest.raises(ValueError, match=f"{next(iter(bad))}"):
             model.set_params(**bad).fit(u, y)
@@ -401,7 +401,7 @@ def test_a_failed_refit_keeps_the_model(mixed, data):
         (dict(n_states=(2.5,)), "n_states must be"),
         (dict(n_states=(10**6,)), "n_states must be .* 1 to 1000"),
         (dict(max_time=0), "max_time"),
-        (dict(cv=10**30), "cv=10+ stretches"),
+        (dict(cv=1), "cv"),
         (dict(hidden_layer_sizes=(0,)), "hidden_layer_sizes"),
     ],
     ids=str,

@@ -363,12 +363,19 @@ def _root_mean_square(difference, variance):
 
 
 def _last_values(data, hidden):
-    """The last output before each row, NaN at the start; none of the hidden ones."""
+    """The last output before each row, NaN at the start.
+
+    None of the hidden ones but the first of a session, from which a free run starts.
+    """
     before = np.full_like(data.Y, np.nan)
     for start, stop in zip(data.starts[:-1], data.starts[1:], strict=True):
         known = data.Y[start:stop].copy()
         if hidden is not None:
-            known[hidden[start:stop]] = np.nan
+            first = np.isfinite(known).argmax(axis=0)
+            not_known = hidden[start:stop, None] & (
+                np.arange(len(known))[:, None] != first
+            )
+            known[not_known] = np.nan
         rows = np.where(np.isfinite(known), np.arange(stop - start)[:, None], -1)
         rows = np.maximum.accumulate(rows, axis=0)[:-1]
         filled = np.take_along_axis(known, np.maximum(rows, 0), axis=0)

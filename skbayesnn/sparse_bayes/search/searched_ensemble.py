@@ -69,9 +69,10 @@ def search_members(
         options = clock, checkpoint, estimator.n_jobs, estimator.verbose
         runner = Runner(Shared(data), settings, *options, callbacks, fit_task)
         most = MOST if n_members == "auto" else n_members
-        n_seeds = 2 * max(estimator.cv, most)
+        n_folds = int(data.folds.max()) + 1
+        n_seeds = 2 * max(n_folds, most)
         seeds = start_seeds(checkpoint.seed, n_seeds)
-        options = runner, seeds, samples_to_score(data), estimator.cv, SEARCH_TIME
+        options = runner, seeds, samples_to_score(data), n_folds, SEARCH_TIME
         scores = judge(make_search, *options)
         table = scores.table.comparable()
         close = close_to_best(table)

@@ -105,7 +105,7 @@ def test_a_callback_ends_the_time():
 def test_a_search_that_fails_tears_down():
     recorder = Recorder()
     model = clone(SEARCHES["lags"]).set_callbacks(recorder)
-    with pytest.raises(ValueError, match="cv=3 stretches"):
+    with pytest.raises(ValueError, match="too short for a search with cv=3"):
         model.fit(*record(10))
     failing = Failing()
     u, y = record(100)

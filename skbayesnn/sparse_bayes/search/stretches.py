@@ -1,0 +1,60 @@
+"""The stretches into which a record is cut, which fits leave out in turn."""
+
+import numpy as np
+
+# Stretches without which candidates cannot be told apart.
+LEAST_STRETCHES = 5
+
+
+def rows_for(lag):
+    """Rows of a stretch that holds two windows."""
+    return 2 * (lag + 1)
+
+
+def cut(starts, n_folds, lag, shortest_lag):
+    """The number of the fold that each row is in, below ``n_folds``.
+
+    Every session is cut into as many stretches as there are folds, if these hold two
+    windows of ``lag`` rows. Shorter sessions are cut into fewer, or left whole, and the
+    folds are dealt out to the stretches of all of them in turn; a few short ones are
+    cut into `LEAST_STRETCHES` together. Sessions that do not hold two windows of
+    ``shortest_lag`` share the fold of the one before: nothing can be scored there.
+    """
+    lengths = np.diff(starts)
+    # also of what no integer of NumPy holds
+    n_folds = int(min(n_folds, lengths.sum()))
+    long_enough = lengths >= rows_for(shortest_lag)
+    counts = np.clip(lengths // rows_for(lag), 1, n_folds) * long_enough
+    least = least_stretches(n_folds)
+    if 0 < counts.sum() < least:
+        shares = least * lengths / lengths[long_enough].sum()
+        counts = np.clip(np.ceil(shares).astype(int), 1, n_folds) * long_enough
+    first = np.cumsum(counts) - counts
+    first = np.where(long_enough, first, np.maximum(first - 1, 0))
+    numbers = [
+        (begin + np.arange(n) * count // n) % n_folds
+        for begin, count, n in zip(first, counts, lengths, strict=True)
+    ]
+    return np.concatenate(numbers)
+
+
+def least_stretches(n_folds):
+    """Number of the stretches without which there is no search."""
+    return min(n_folds, LEAST_STRETCHES)
+
+
+def number_of_stretches(starts, folds):
+    """Of all sessions."""
+    changes = np.diff(folds) != 0
+    changes[starts[1:-1] - 1] = True
+    return 1 + np.count_nonzero(changes)
+
+
+def longest_lag(starts, folds):
+    """The longest lag for which every fold has a stretch that holds two windows."""
+    n_folds = folds.max() + 1
+    lengths = [
+        np.bincount(folds[start:stop], minlength=n_folds)
+        for start, stop in zip(starts[:-1], starts[1:], strict=True)
+    ]
+    return int(np.max(lengths, axis=0).min()) // 2 - 1

@@ -1,0 +1,79 @@
+"""The stretches into which a record is cut."""
+
+import numpy as np
+import pytest
+
+from skbayesnn.sparse_bayes.search.stretches import (
+    cut,
+    longest_lag,
+    number_of_stretches,
+    rows_for,
+)
+
+
+def folds_of(lengths, n_folds=8, lag=10, shortest=1):
+    """Folds of every session, and the longest lag."""
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    folds = cut(starts, n_folds, lag, shortest)
+    assert len(folds) == starts[-1]
+    return np.split(folds, starts[1:-1]), longest_lag(starts, folds)
+
+
+@pytest.mark.parametrize("lengths", [[180], [1000, 300], [176, 177, 5000]])
+@pytest.mark.parametrize("n_folds", [2, 8])
+def test_long_sessions_are_cut_into_all_folds(lengths, n_folds):
+    found, longest = folds_of(lengths, n_folds)
+    for folds in found:
+        assert (np.diff(folds) >= 0).all()
+        counts = np.bincount(folds, minlength=n_folds)
+        assert len(counts) == n_folds and np.ptp(counts) <= 1
+        assert rows_for(longest) <= max(lengths) // n_folds
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    assert number_of_stretches(starts, np.concatenate(found)) == n_folds * len(lengths)
+
+
+def test_short_sessions_are_left_whole():
+    found, longest = folds_of([40] * 12)
+    assert [set(folds.tolist()) for folds in found] == [{k % 8} for k in range(12)]
+    assert longest == 19
+
+
+def test_sessions_of_middle_length_are_cut_into_fewer():
+    found, longest = folds_of([70, 70, 70])
+    assert [np.unique(folds).tolist() for folds in found] == [
+        *([0, 1, 2], [3, 4, 5]),
+        # dealt out in turn
+        [0, 6, 7],
+    ]
+    assert longest == 10
+
+
+@pytest.mark.parametrize(
+    ("lengths", "n_folds", "expected"), [([60], 8, 5), ([60], 3, 3), ([30, 30], 8, 6)]
+)
+def test_a_few_short_sessions_are_cut_into_enough_stretches(lengths, n_folds, expected):
+    """Though they allow shorter lags than are wanted."""
+    found, longest = folds_of(lengths, n_folds)
+    assert len(np.unique(np.concatenate(found))) == expected
+    assert longest < 10 if n_folds > 3 else longest == 9
+
+
+def test_a_session_without_two_windows_is_no_stretch():
+    for lengths, expected in (
+        ([3, 200], [{0}, set(range(8))]),
+        ([40, 3, 40, 3], [{0, 1, 2}, {2}, {3, 4, 5}, {5}]),
+    ):
+        found, longest = folds_of(lengths, lag=5)
+        assert [set(folds.tolist()) for folds in found] == expected
+        assert longest > 1
+    # nor one for which the shortest lag is too long
+    found, longest = folds_of([40, 3, 40, 11], lag=5, shortest=5)
+    assert [set(folds.tolist()) for folds in found][1::2] == [{2}, {5}]
+    # nothing can be cut
+    _, longest = folds_of([3, 3, 3])
+    assert longest < 1
+
+
+def test_more_folds_than_rows():
+    found, longest = folds_of([50], 10**30, lag=1)
+    assert longest == 1 and len(np.unique(found[0])) == 12
