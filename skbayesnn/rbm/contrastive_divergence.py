@@ -7,8 +7,6 @@ from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._saved_state import public
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
-from .._warnings import warn_caller
-from ..exceptions import MixingWarning
 from .inference import NOT_NEGATIVE, POSITIVE, RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive
 from .rbm_texts import TEXTS
@@ -173,7 +171,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
     says so. If rows were held out, the updates that led to it are repeated on all rows
     (``refit``); the result is kept unless the rows that were held out became clearly
     less likely by it. A model below independent features is never returned: the weights
-    are 0 then, with a `MixingWarning`. ``schedule``, ``early_stopping`` and ``max_gap``
+    are 0 then, with a `MixingWarning`, or a ConvergenceWarning where nothing was there
+    to be learned. ``schedule``, ``early_stopping`` and ``max_gap``
     are for a number of epochs.
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
@@ -343,8 +342,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         store(self, training, attributes(rbm, lone_states=given) | found.decisions)
         if found.training.interrupted:
             raise FitInterrupted
-        if found.warning is not None:
-            warn_caller(found.warning, MixingWarning)
+        found.warn()
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)

@@ -13,7 +13,6 @@ from .._random import Stream, derived_seed
 from .._saved_state import public
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context, with_callbacks
 from .._warnings import warn_caller
-from ..exceptions import MixingWarning
 from . import model as solver
 from .contrastive_divergence import (
     ContrastiveDivergenceRBM,
@@ -441,8 +440,7 @@ class FrankWolfeRBM(BaseRBM):
         if training.interrupted:
             raise FitInterrupted
         job.callbacks.end(task, rbm)
-        if found.warning is not None:
-            warn_caller(found.warning, MixingWarning)
+        found.warn()
 
     def _grow(self, X, y, job, attributes, resumes):
         """Grow to ``n_components``, and fine-tune."""
@@ -647,8 +645,7 @@ def _train_tuner(tuner, X, y, job, make_start):
     if found.training.interrupted:
         raise FitInterrupted
     store(tuner, found.training, attributes(rbm) | found.decisions)
-    if found.warning is not None:
-        warn_caller(found.warning, MixingWarning)
+    found.warn()
     return solver.copy(rbm)
 
 

@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
+from sklearn.exceptions import ConvergenceWarning
 
 from ..._persistence import Progress
+from ..._warnings import warn_caller
+from ...exceptions import MixingWarning
 from .. import model as solver
 from ..learning import contrastive
 from ..likelihood import annealing
@@ -63,6 +66,15 @@ class Found(NamedTuple):
     warning: str | None
     decisions: dict
     """fitted attributes: what was chosen"""
+    learned: bool = True
+    """whether the model is more than independent features"""
+
+    def warn(self):
+        """Say it, at the end of a fit."""
+        if self.warning is not None:
+            warn_caller(self.warning, MixingWarning)
+        elif not self.learned:
+            warn_caller(_NOT_LEARNED, ConvergenceWarning)
 
 
 def settings_of(estimator, rows):
@@ -266,12 +278,18 @@ _NOTHING = (
     "{:.2f}. The model is that of independent features. Use fewer units, a smaller "
     "learning_rate, or more Gibbs steps with n_gibbs_steps."
 )
+_NOT_LEARNED = (
+    "Nothing was learned: by no model that was tried, the validation rows are more "
+    "likely than by independent features, and these are the model. Its units have no "
+    "weights, and its features are the same for all rows. Either the features are "
+    "independent, or the rows are too few to tell how they depend on each other."
+)
 
 
 def _check(settings, job, outcome):
-    """The training, or independent features if those are better, and a warning."""
+    """The training, or independent features if those are as good, and a warning."""
     training, best, measured = outcome.training, outcome.best, outcome.measured
-    warning = None
+    warning, learned = None, True
     if abs(measured.forward - measured.reverse) > _MAX_DIFFERENCE:
         warning = _DIFFERENT.format(measured.forward, measured.reverse)
     elif measured.missed > _MAX_DIFFERENCE:
@@ -279,14 +297,17 @@ def _check(settings, job, outcome):
     rbm = contrastive.model(settings.update, best.state)
     independent, chance = _independent(job, rbm)
     validation = measured.validation
-    if validation < independent - 3.0 * measured.error - chance - _ROUNDING:
+    worse = validation < independent - 3.0 * measured.error - chance - _ROUNDING
+    # a fit that goes on from another may have a good start
+    same = not best.n_updates and validation <= independent + chance + _ROUNDING
+    if worse or same:
         state = _without_units(settings, job, _n_units(best))
         # else there was nothing to learn, and noise has made it a little worse
         if independent - validation > _FAILED * abs(independent):
             warning = _NOTHING.format(validation, independent)
-        training = training._replace(state=state)
+        training, learned = training._replace(state=state), False
         best = best._replace(validation=independent)
-    return Found(training, warning, decisions(best))
+    return Found(training, warning, decisions(best), learned)
 
 
 def decisions(best):

@@ -38,9 +38,11 @@ _LOOK_BACK, _LEAST_GAIN = 4, 0.004
 _STALLED_ROUNDS = 4
 # Updates before which nothing is taken as the end of progress.
 _LEAST_UPDATES = 1000
-# A smaller loss may be chance even if both likelihoods are exact, nats: at first, from
-# small random weights, the model moves little in any direction.
-_LEAST_LOSS, _PLATEAU_UPDATES = 0.02, 5000
+# A smaller loss may be chance even if both likelihoods are exact, nats.
+_LEAST_LOSS = 0.02
+# At first, from small random weights, the model moves little in any direction: by less
+# than this fraction of its log-likelihood, for up to so many updates.
+PLATEAU, PLATEAU_UPDATES = 0.003, 5000
 # Changes of plan in a row that may be in vain before training ends; one more at the
 # beginning, where rounds are short.
 _MAX_IN_VAIN = 2
@@ -176,6 +178,7 @@ def decide(settings, n_rows, adapting):
     adapting = adapting._replace(best=best, others=tuple(others[:_MAX_OTHERS]))
     # a loss within the error of the estimates is none
     lost = current.validation < best.validation - noise(current, best)
+    lost = lost and not _is_on_plateau(current, best)
     n_failed = 0 if gained else plan.n_failed + lost
     plan = plan._replace(n_failed=n_failed)
     ends = current.n_updates >= settings.max_updates
@@ -212,6 +215,17 @@ def _validation(point):
 def noise(one, other):
     """Difference of two log-likelihoods that may be chance, nats."""
     return max(_LEAST_LOSS, 2.0 * float(np.hypot(one.error, other.error)))
+
+
+def _is_on_plateau(current, best):
+    """Whether a model has not left the likelihoods of its start in either direction.
+
+    What its validation rows lose there is chance, and says nothing of step or decay.
+    """
+    if best.n_updates or current.n_updates >= PLATEAU_UPDATES:
+        return False
+    moved = abs(current.log_likelihood - best.log_likelihood)
+    return moved <= max(_LEAST_LOSS, PLATEAU * abs(best.log_likelihood))
 
 
 def _next_round(settings, point):
@@ -315,5 +329,5 @@ def _has_converged(adapting):
     gain = gain_since(adapting, 1 / _LOOK_BACK)
     # a slow start is no end: from small weights, nothing is gained for long
     has_begun = adapting.whole_gain > _LEAST_LOSS
-    least = _LEAST_UPDATES if has_begun else _PLATEAU_UPDATES
+    least = _LEAST_UPDATES if has_begun else PLATEAU_UPDATES
     return adapting.current.n_updates > least and gain <= adapting.least_gain

@@ -37,9 +37,6 @@ MAX_UNITS = 1024
 # those after which sizes are compared, 1,681 updates, if training gains something in
 # the first ones.
 _STAGES = 4, 7, 9
-# Gain that is none yet, as a fraction of the log-likelihood of independent features,
-# and the updates after which there may be nothing to gain.
-_PLATEAU, _PLATEAU_UPDATES = 0.003, 5000
 # A smaller gain may be chance, nats.
 _LEAST = 0.02
 # Fraction of the whole gain by which sizes differ without a meaning for the training
@@ -96,9 +93,9 @@ class Runner(NamedTuple):
     def is_on_plateau(self):
         """Whether it is still where it started, and may yet leave."""
         before = self.outcome.first_score
-        has_gained = self.score - before > max(_LEAST, _PLATEAU * abs(before))
+        has_gained = self.score - before > max(_LEAST, plans.PLATEAU * abs(before))
         n_updates = self.outcome.training.history["n_updates"][-1]
-        may_leave = n_updates < _PLATEAU_UPDATES and not self.has_ended
+        may_leave = n_updates < plans.PLATEAU_UPDATES and not self.has_ended
         return may_leave and not has_gained
 
     def score_after(self, n_rounds):
@@ -265,7 +262,7 @@ def _race_sizes(settings, job, run):
 def _leave_plateau(runner, run):
     """The first runner where it has gained something, and the stages from there."""
     n_more = 0
-    # bound: _PLATEAU_UPDATES, and the training may end before
+    # bound: PLATEAU_UPDATES, and the training may end before
     while runner.is_on_plateau:
         n_more += 1
         runner = run(runner, _STAGES[0] + n_more, {})

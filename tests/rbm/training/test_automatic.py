@@ -24,6 +24,7 @@ from rbm_estimators import (
     toy_data,
 )
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
@@ -339,6 +340,28 @@ def test_a_model_is_never_below_independent_features(kind, monkeypatch):
     # of the rows that were not held out
     assert model.score(X) == pytest.approx(independent_score(X), abs=1.0)
     assert_allclose(model.transform(X), 0.5)
+
+
+def test_where_nothing_is_to_be_learned():
+    """The model is that of independent features, and says so; no weights are noise."""
+    X = np.random.default_rng(0).random((20, 6)) < 0.4
+    with pytest.warns(ConvergenceWarning, match="Nothing was learned") as told:
+        model = automatic("rounds").fit(X)
+    assert [warning.filename for warning in told] == [__file__]
+    assert model.n_updates_ == 0 and not model.components_.any()
+    assert_allclose(model.transform(X), 0.5)
+
+
+def test_a_good_start_stays_though_nothing_is_gained():
+    rows = np.random.default_rng(0).permutation(digits(400))
+    X, validation = rows[:300], rows[300:]
+    model = automatic("rounds", warm_start=True, max_updates=600)
+    model.fit(X, X_val=validation)
+    before = model.score(validation)
+    # steps that only stir up what has been learned
+    model.set_params(learning_rate=30.0, max_updates=100).fit(X, X_val=validation)
+    assert model.components_.any()
+    assert model.score(validation) > before - 0.5
 
 
 def test_steps_may_change_more_where_log_probabilities_are_spread():

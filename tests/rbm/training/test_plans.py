@@ -5,6 +5,7 @@ import pytest
 from rbm_models import random_model, random_states, start_state
 from training_points import (
     BEST,
+    CLEAR,
     OVERFITTED,
     PLAN,
     TINY,
@@ -242,3 +243,19 @@ def test_a_plateau_at_the_start_is_no_end():
     assert not done and not found.plan.cools
     endless = point(-60.0, n_updates=25000, n_rounds=8)
     assert decide(endless, endless)[0].plan.cools
+
+
+def test_a_loss_on_the_plateau_of_the_start_changes_nothing():
+    """The training rows have not moved: nothing says that a step or decay is wrong."""
+    start = point(-30.0, train=-25.0, n_updates=0)
+    for moved in (0.05, -0.05):
+        still = point(-30.0 - CLEAR, train=-25.0 + moved, n_updates=300)
+        found, done = decide(still, start, n_failed=plans._PATIENCE - 1)
+        assert not done and found.current is still and found.plan.weight_decay == 0.0
+    # but for ever, where they have moved, or behind the start
+    late = point(-30.0 - CLEAR, train=-25.0, n_updates=plans.PLATEAU_UPDATES)
+    overfits = point(-30.0 - CLEAR, train=-24.5, n_updates=300)
+    behind = point(-30.0, train=-25.0, n_updates=100)
+    for current, best in ((late, start), (overfits, start), (still, behind)):
+        found, _ = decide(current, best, n_failed=plans._PATIENCE - 1)
+        assert found.current is best and found.plan.weight_decay > 0.0

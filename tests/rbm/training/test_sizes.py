@@ -521,6 +521,7 @@ def test_a_race_is_resumed_at_any_stage(n_steps, from_one, monkeypatch, tmp_path
     assert_same_path(resumed.history_, whole.history_)
 
 
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
 @pytest.mark.parametrize("place", ["1 units", "2 units", "training"])
 def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_path):
     """Within the winner's further training, that of another, and the last one."""
@@ -605,6 +606,7 @@ def test_the_first_size_leaves_the_plateau_or_may_never():
     assert sizes._leave_plateau(ended, run) == (ended, sizes._STAGES)
 
 
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
 @pytest.mark.parametrize("n_rows, expected", [(5, 4), (21, 18)])
 def test_there_are_no_more_units_than_rows(n_rows, expected, monkeypatch):
     never_end(monkeypatch)
