@@ -248,7 +248,7 @@ def test_a_plateau_at_the_start_is_no_end():
 def test_a_loss_on_the_plateau_of_the_start_changes_nothing():
     """The training rows have not moved: nothing says that a step or decay is wrong."""
     start = point(-30.0, train=-25.0, n_updates=0)
-    for moved in (0.05, -0.05):
+    for moved in (-0.05, 0.05):
         still = point(-30.0 - CLEAR, train=-25.0 + moved, n_updates=300)
         found, done = decide(still, start, n_failed=plans._PATIENCE - 1)
         assert not done and found.current is still and found.plan.weight_decay == 0.0
