@@ -67,6 +67,11 @@ class Clamp(NamedTuple):
     """the same: uint8, 0 or 1, or float32"""
 
 
+def part_of(clamp, chains):
+    """The `Clamp` of some chains, where those of all may be the same."""
+    return Clamp(*(a[chains] if len(a) > 1 else a for a in clamp))
+
+
 def make_rbm(weights, hidden, visible, unit_weights=None, units=BINARY):
     """An RBM that owns its arrays."""
     if unit_weights is None:
@@ -240,10 +245,10 @@ def gibbs(rbm, chains, n_steps, clamp=None):
     return chains, accepted / n_proposed
 
 
-def mean_visible(rbm, chains, n_steps, clamp=None):
-    """Mean visible states over ``n_steps`` steps of the chains.
+def sum_visible(rbm, chains, n_steps, clamp=None):
+    """Sum of the visible states over ``n_steps`` steps of the chains, and the chains.
 
-    Of a standard RBM, E[v | h] is averaged, which varies less than v. The hidden
+    Of a standard RBM, E[v | h] is summed up, which varies less than v. The hidden
     states of a fractional one are those of a proposal, and it has to be v.
     """
     total = np.zeros(chains.states.shape, dtype=np.float32)
@@ -251,13 +256,13 @@ def mean_visible(rbm, chains, n_steps, clamp=None):
         for _ in range(n_steps):
             chains, _ = gibbs(rbm, chains, 1, clamp)
             total += chains.states
-        return total / np.float32(n_steps)
+        return total, chains
     states, transposed = chains.states, by_feature(rbm.weights)
     for number in range(chains.step, chains.step + n_steps):
         y = _down_from(rbm, transposed, states, chains, number)
         states = _draw_visible(rbm, y, chains, number, clamp)
         rbm.units.add_means(y, rbm.visible, total)
-    return total / np.float32(n_steps)
+    return total, chains._replace(states=states, step=chains.step + n_steps)
 
 
 def _gibbs_step(rbm, transposed, states, chains, number, clamp):

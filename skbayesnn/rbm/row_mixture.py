@@ -20,6 +20,14 @@ def summed_out(rbm, y):
     return total
 
 
+def summed_out_given(rbm, y, clamp):
+    """The same with some visible states held, whose probability is not summed out."""
+    inputs = y + rbm.visible
+    free = np.logaddexp(np.float32(0.0), inputs)
+    terms = np.where(clamp.mask, clamp.values * inputs, free)
+    return terms.sum(axis=1, dtype=np.float64)
+
+
 class RowMixture:
     """q(h), the mean over some rows of p(h | v).
 

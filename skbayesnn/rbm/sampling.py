@@ -1,13 +1,21 @@
 """Samples of a fitted RBM: Markov chains, draws, imputation of missing values."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed, generator
 from .._validation import check_count, check_mask
 from . import model as solver
+from .learning import jumps
 from .likelihood import annealing
+from .states import by_feature, product
 from .training.rows import Rows, check_rows
+
+# Gibbs steps from one jump to the next, and chains that jump at a time: the memory of
+# their probabilities by all rows.
+_STEPS_PER_JUMP, _BLOCK = 20, 500
 
 
 class SamplingMixin:
@@ -45,7 +53,9 @@ class SamplingMixin:
 
         Each sample has its own chain, which starts at the base rates of the
         training data, is annealed to the model over half of the steps, and stays at
-        the model for the other half.
+        the model for the other half. There it may jump to the hidden states of the
+        training rows that the model keeps, in proportion to their probabilities, so
+        that modes which no chain would leave are drawn as often as they should be.
 
         Parameters
         ----------
@@ -73,7 +83,10 @@ class SamplingMixin:
         rbm = self._rbm_of_others() if held is None else self._training_rbm()
         seed = draw_seed(random_state)
         chains = self._annealed_chains(rbm, n_samples, n_steps // 2, held, seed)
-        chains, _ = solver.gibbs(rbm, chains, n_steps - n_steps // 2, held)
+        jump = self._jumps(rbm)
+        for n in _parts(n_steps - n_steps // 2):
+            chains = jump(chains, held)
+            chains, _ = solver.gibbs(rbm, chains, n, held)
         V = rbm.units.public(chains.states)
         if held is None and len(self.lone_states_):
             self._draw_lone_states(V, seed)
@@ -114,11 +127,13 @@ class SamplingMixin:
         held = solver.Clamp(~missing, rows.states(slice(None)))
         rbm, seed = self._training_rbm(), draw_seed(random_state)
         chains = self._annealed_chains(rbm, len(rows), n_steps // 2, held, seed)
-        rest = n_steps - n_steps // 2
-        if strategy == "mean":
-            filled = solver.mean_visible(rbm, chains, rest, held)
-        else:
-            filled = solver.gibbs(rbm, chains, rest, held)[0].states
+        jump = self._jumps(rbm)
+        rest, total = n_steps - n_steps // 2, 0.0
+        for n in _parts(rest):
+            chains = jump(chains, held)
+            part, chains = solver.sum_visible(rbm, chains, n, held)
+            total = total + part
+        filled = total / np.float32(rest) if strategy == "mean" else chains.states
         # a copy: without a threshold the rows may be the caller's
         result = np.array(rows.take(slice(None), self.components_.dtype))
         np.copyto(result, filled, where=missing, casting="same_kind")
@@ -152,6 +167,14 @@ class SamplingMixin:
             rbm, self.base_intercept_, betas, n_chains, seed, held
         )
 
+    def _jumps(self, rbm):
+        """A function by which chains may jump to the hidden states of training rows."""
+        rows = self._seen.states
+        if not solver.is_standard(rbm) or not len(rbm.weights) or not len(rows):
+            return lambda chains, held: chains
+        transposed = by_feature(rbm.weights)
+        return partial(_jump, rbm, transposed, product(rows, transposed))
+
     def _draw_lone_states(self, V, seed):
         """Put lone states among samples of the others, each by its probability."""
         known = self._log_probabilities_of_lone_states()
@@ -160,3 +183,24 @@ class SamplingMixin:
         number = np.searchsorted(edges, place, side="right")
         drawn = number < len(edges)
         V[drawn] = self.lone_states_[number[drawn]]
+
+
+def _parts(n_steps):
+    """Numbers of Gibbs steps behind each jump."""
+    return [
+        min(_STEPS_PER_JUMP, n_steps - k) for k in range(0, n_steps, _STEPS_PER_JUMP)
+    ]
+
+
+def _jump(rbm, transposed, x, chains, held):
+    """`Chains` behind a jump; ``x`` are the inputs of hidden units at the rows."""
+    states, seed = chains.states.copy(), int(chains.seed)
+    n_blocks = -(-len(states) // _BLOCK)
+    for k in range(n_blocks):
+        part = slice(k * _BLOCK, (k + 1) * _BLOCK)
+        clamp = None if held is None else solver.part_of(held, part)
+        number = chains.step * n_blocks + k
+        states[part] = jumps.move_visible(
+            rbm, transposed, x, states[part], seed, number, clamp
+        )
+    return chains._replace(states=states)

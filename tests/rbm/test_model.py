@@ -184,7 +184,7 @@ def test_chains_may_be_split_and_continued(fractional):
 
 @pytest.mark.parametrize("clamped", [False, True])
 @pytest.mark.parametrize("fractional", [False, True])
-def test_mean_visible(fractional, clamped):
+def test_sum_visible(fractional, clamped):
     """Of chains at the model; 4 tests of 1e-5 each."""
     rbm, model = random_model(2, 4, 5, scale=3.0, fractional=fractional)
     V, p = naive.rbm_distribution(model)
@@ -192,9 +192,12 @@ def test_mean_visible(fractional, clamped):
         V, p = naive.rbm_conditional(model, *CLAMPED)
     index = np.random.default_rng(0).choice(len(V), size=40000, p=p)
     chains = solver.Chains(V[index].astype(np.uint8), np.uint64(3), 1, 0)
-    means = solver.mean_visible(rbm, chains, 2, clamp_of(clamped))
+    total, moved = solver.sum_visible(rbm, chains, 2, clamp_of(clamped))
     free = ~CLAMPED[0] if clamped else slice(None)
-    check_mean(means[:, free].astype(float), (p @ V)[free])
+    check_mean(total[:, free].astype(float) / 2, (p @ V)[free])
+    expected, _ = solver.gibbs(rbm, chains, 2, clamp_of(clamped))
+    assert_array_equal(moved.states, expected.states)
+    assert moved.step == expected.step
 
 
 @pytest.mark.parametrize("fractional", [False, True])

@@ -191,3 +191,46 @@ def test_nan_is_for_impute_only(fitted):
         fitted.impute(sp.csr_array(toy_data(5).astype(float)))
     with pytest.raises(ValueError, match="infinity"):
         fitted.impute(np.where(np.isnan(X), np.inf, X))
+
+
+@pytest.fixture(scope="module")
+def two_groups():
+    """A model of rows that differ in nearly all features, and how likely a state is."""
+    rng = np.random.default_rng(2)
+    group = rng.random(600) < 0.3
+    rates = np.where(rng.random(12) < 0.5, 0.02, 0.98)
+    X = rng.random((600, 12)) < np.where(group[:, None], rates, 1.0 - rates)
+    model = ContrastiveDivergenceRBM(8, max_updates=600, refit=False, random_state=0)
+    V = naive.all_states(12)
+    p = np.exp(model.fit(X).score_samples(V))
+    return model, V, p / p.sum()
+
+
+def test_samples_have_modes_in_proportion(two_groups):
+    """Between which no chain moves."""
+    model, V, p = two_groups
+    n = 1000
+    spread = BOUND * np.sqrt(p @ V * (1 - p @ V) / n)
+    sample = model.sample(n, random_state=0)
+    assert (np.abs(sample.mean(axis=0) - p @ V) < spread).all()
+    filled = model.impute(np.full((n, 12), np.nan), strategy="sample")
+    assert (np.abs(filled.mean(axis=0) - p @ V) < spread).all()
+
+
+def test_clamped_samples_have_modes_in_proportion(two_groups):
+    """Two features that contradict each other leave both groups possible."""
+    model, V, p = two_groups
+    mean = p @ V
+    # one that is rare in the larger group, and one that is frequent there
+    clamp = np.full(12, np.nan)
+    clamp[[mean.argmin(), mean.argmax()]] = 1.0
+    held = ~np.isnan(clamp)
+    p = np.where((V[:, held] == 1.0).all(axis=1), p, 0.0)
+    expected = p @ V / p.sum()
+    assert 0.1 < expected[~held].min() and expected[~held].max() < 0.9
+    n = 1000
+    spread = BOUND * np.sqrt(expected * (1 - expected) / n)
+    sample = model.sample(n, clamp=clamp, random_state=0)
+    assert (np.abs(sample.mean(axis=0) - expected) <= spread + held).all()
+    filled = model.impute(np.tile(clamp, (n, 1)), strategy="sample")
+    assert (np.abs(filled.mean(axis=0) - expected) <= spread + held).all()

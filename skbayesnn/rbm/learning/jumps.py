@@ -25,7 +25,7 @@ import numpy as np
 from ..._random import Stream, derived_seed, generator
 from ..._sklearn import on_one_blas_thread
 from ..kernels import units as kernels
-from ..row_mixture import RowMixture, summed_out
+from ..row_mixture import RowMixture, summed_out, summed_out_given
 from ..states import draw_from, product
 
 # Units of each chain that may flip in an update.
@@ -49,14 +49,14 @@ def interval(n_rows, n_chains, n_replicas, n_features):
 
 # also where a fit leaves BLAS more of them: its rounding depends on them
 @on_one_blas_thread
-def move(rbm, x, h, seed, number):
+def move(rbm, x, h, seed, number, clamp=None):
     """Hidden states (n_chains, n_units) after both kinds of steps, and their inputs.
 
     The latter, (n_chains, n_features), are those of the visible units, without biases.
 
     ``x`` (n_rows, n_units) float32 are the inputs of the hidden units, without their
     biases, at the rows of data. ``number`` tells the random numbers from those of other
-    updates.
+    updates. Where a ``clamp`` holds features, no units flip.
     """
     if not h.shape[1]:
         return h, np.zeros((len(h), rbm.weights.shape[1]), dtype=np.float32)
@@ -66,23 +66,33 @@ def move(rbm, x, h, seed, number):
     proposed = proposal.draw(rng.integers(len(x), size=len(h)), draws)
     both = np.concatenate([h, proposed])
     y = product(both, rbm.weights)
-    log_p = summed_out(rbm, y)
+    if clamp is None:
+        log_p = summed_out(rbm, y)
+    else:
+        twice = (
+            np.concatenate([np.broadcast_to(a, (len(h), a.shape[1]))] * 2)
+            for a in clamp
+        )
+        log_p = summed_out_given(rbm, y, type(clamp)(*twice))
     log_ratio = log_p + proposal.log_excess(both)
     gain = log_ratio[len(h) :] - log_ratio[: len(h)]
     taken = -rng.standard_exponential(len(h)) < gain
     chosen = np.arange(len(h)) + len(h) * taken
+    if clamp is not None:
+        return both[chosen], y[chosen]
     return _flip(rbm, both[chosen], y[chosen], log_p[chosen], rng)
 
 
-def move_visible(rbm, transposed, x, v, seed, number):
+def move_visible(rbm, transposed, x, v, seed, number, clamp=None):
     """Visible states (n_chains, n_features) after the same steps of hidden ones.
 
     ``transposed`` holds the weights of ``rbm``.
     """
     place = derived_seed(seed, Stream.JUMPS, 1)
     h = draw_from(v, transposed, rbm.hidden, (place, 2 * number, 0))
-    _, y = move(rbm, x, h, seed, number)
-    return rbm.units.draw(y, rbm.visible, (place, 2 * number + 1, 0))
+    _, y = move(rbm, x, h, seed, number, clamp)
+    moved = rbm.units.draw(y, rbm.visible, (place, 2 * number + 1, 0))
+    return moved if clamp is None else rbm.units.hold(moved, clamp)
 
 
 def _flip(rbm, h, y, log_p, rng):
