@@ -86,7 +86,8 @@ class MixingWarning(UserWarning):
     """Warn that Markov chains of an RBM do not move between the modes of the model.
 
     What is estimated from them is then uncertain: gradients during ``fit``, and the
-    partition function.
+    partition function. ``fit`` of a given number of units or epochs also raises it if
+    the training rows, 50 or more, are less likely than by independent features.
 
     See Also
     --------

@@ -11,6 +11,7 @@ from .inference import NOT_NEGATIVE, POSITIVE, RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive
 from .rbm_texts import TEXTS
 from .training import automatic, epochs, lone_states
+from .training.failure import warn_if_worse
 from .training.job import ModelCallbacks, Start, open_job, open_partial_job
 from .training.outcome import Seen, Training, model_attributes, store
 from .training.start import start_model, start_training
@@ -343,6 +344,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
         if found.training.interrupted:
             raise FitInterrupted
         found.warn()
+        if not automatic_end:
+            warn_if_worse(rbm, job.train, job.seed)
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)

@@ -23,6 +23,7 @@ from .inference import NOT_NEGATIVE, POSITIVE, RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive, growth
 from .rbm_texts import TEXTS
 from .training import automatic, growing, lone_states, sizes
+from .training.failure import warn_if_worse
 from .training.job import (
     ModelCallbacks,
     Start,
@@ -456,7 +457,9 @@ class FrankWolfeRBM(BaseRBM):
             self.fine_tune_ = tuner
             store(self, tuned, attributes(growing.model(tuned)))
             grown = tuned
-        job.callbacks.end(fit_task, growing.model(grown))
+        rbm = growing.model(grown)
+        job.callbacks.end(fit_task, rbm)
+        warn_if_worse(rbm, job.train, job.seed)
 
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=False)
