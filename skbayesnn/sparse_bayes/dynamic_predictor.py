@@ -162,7 +162,8 @@ class DynamicPredictorMixin(
             Measured outputs, NaN where missing.
         horizon : int or None, default=1
             Steps ahead. None with ``y`` is free run from the first ``max_lag_`` rows
-            of each session. Without ``y`` it is not used.
+            of each session that hold no missing value; rows before are NaN. Without
+            ``y`` it is not used.
         y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
             Measured outputs from which the free run starts. Without ``X_init`` they
             belong to the first rows of ``X``, and these rows are returned as given;
@@ -451,7 +452,9 @@ class DynamicPredictorMixin(
         rows = rows[np.isfinite(forecast.mean[rows]).all(axis=1)]
         if not len(rows):
             raise ValueError(
-                "y holds no row to score: an input is missing before the first of them."
+                "y holds no row to score: an input is missing before the first of "
+                f"them, or no session has max_lag_={ensemble.max_lag} complete rows "
+                "one behind the other, from which a run could begin."
             )
         Y = query.record.Y
         if sample_weight is not None:

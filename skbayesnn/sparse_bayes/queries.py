@@ -1,5 +1,6 @@
 """What the arguments of a prediction describe: a record, and what is known of it."""
 
+import itertools
 from numbers import Integral
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 from .. import _validation as checks
 from .._frames import check_names
 from .._time_axis import check_time, split_record, split_sessions, split_time
+from .records.lags import n_complete_before
 from .records.layout import Record, outputs_before
 from .records.missing_inputs import check_way, fill_missing
 
@@ -87,7 +89,28 @@ def make_query(estimator, X, y, horizon, y_init, X_init, sessions, fill_inputs=N
             sessions,
             fill_inputs if X_init is None else None,
         )
-    return with_filled_inputs(query, fill_inputs)
+    query = with_filled_inputs(query, fill_inputs)
+    is_free_run = y is not None and horizon is None
+    # hidden states need no complete window
+    if is_free_run and not estimator._model.ensemble.has_states:
+        query = _from_complete_windows(query)
+    return query
+
+
+def _from_complete_windows(query):
+    """The query whose free runs begin behind the first complete rows of each session.
+
+    Rows before these become a session of their own, in which nothing is predicted.
+    """
+    U, Y, _, starts = query.record
+    ready = n_complete_before(U, Y, starts) >= query.n_known
+    first = [
+        start + ready[start:stop].argmax() - query.n_known
+        for start, stop in itertools.pairwise(starts)
+        if ready[start:stop].any()
+    ]
+    starts = np.union1d(starts, np.array(first, dtype=np.int64))
+    return query._replace(record=query.record._replace(starts=starts))
 
 
 def with_filled_inputs(query, way):

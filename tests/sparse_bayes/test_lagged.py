@@ -17,6 +17,7 @@ from fitted_models import (
 )
 from free_run_cases import FAST, assert_same_fit, fit, output_error, rms, two_by_two
 from numpy.testing import assert_allclose, assert_array_equal
+from search_cases import record
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -288,3 +289,38 @@ def test_the_score_is_of_what_the_model_is_for():
             model.fit(u, y)
         assert model.score(u, y) == model.score(u, y, horizon=horizon)
     assert model.score(u, y, horizon=1) > model.score(u, y)
+
+
+@pytest.mark.parametrize("difference", [False, True])
+def test_free_runs_begin_behind_missing_values(difference):
+    """Of each session, at its first complete window; before, nothing is predicted."""
+    u, y = record(150)
+    output = "difference" if difference else "level"
+    model = SparseBayesNARXRegressor(
+        2, 2, hidden_layer_sizes=(), focus="simulation", output=output
+    ).fit(u, y)
+    sessions = np.repeat([0, 1, 2], 50)
+    gaps = y.copy()
+    gaps[[1, 51, 52, 120]] = np.nan
+    path, std = model.predict(u, gaps, horizon=None, sessions=sessions, return_std=True)
+    # the first complete window of each, and the same run as from there
+    for start, stop, begin in ((0, 50, 2), (50, 100, 53), (100, 150, 100)):
+        rows = slice(begin, stop)
+        expected = model.predict(u[rows], y[rows], horizon=None, return_std=True)
+        for found, of_part in zip((path, std), expected, strict=True):
+            assert_allclose(found[rows], of_part, rtol=1e-12)
+        assert_allclose(path[start:begin], gaps[start:begin])
+    cut = np.array([0] * 2 + [1] * 48 + [2] * 3 + [3] * 47 + [4] * 50)
+    assert model.score(u, gaps, sessions=sessions) == model.score(u, gaps, sessions=cut)
+    drawn = model.sample_y(u, gaps, horizon=None, sessions=sessions, n_samples=2)
+    assert np.isnan(drawn[[1, 51, 52]]).all() and np.isfinite(drawn[2:50]).all()
+
+
+def test_nothing_to_score_names_both_reasons():
+    u, y = record(150)
+    model = SparseBayesNARXRegressor(
+        2, 2, hidden_layer_sizes=(), focus="simulation"
+    ).fit(u, y)
+    y[::2] = np.nan
+    with pytest.raises(ValueError, match="no row to score"):
+        model.score(u, y)
