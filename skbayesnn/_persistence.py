@@ -22,8 +22,8 @@ from . import _files
 INTERVAL = 1.0
 _HASHED_BYTES = 2**24
 _TEXT = "description"
-# Parameters that change no result.
-_IRRELEVANT = {"checkpoint", "n_jobs", "verbose", "warm_start"}
+# Parameters that change no part of a fit: with more time there are only more of them.
+_IRRELEVANT = {"checkpoint", "max_time", "n_jobs", "verbose", "warm_start"}
 # Longer values are left out of error messages.
 _MAX_SHOWN = 40
 _ADVICE = "Give another file name, or delete the file to begin anew."

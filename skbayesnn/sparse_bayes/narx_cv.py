@@ -141,7 +141,8 @@ class SparseBayesNARXRegressorCV(
         the same result, bit for bit; if it had finished, it returns after a moment. A
         file of another fit (other parameters, data or version of this package) is
         refused. If ``random_state`` is not an integer, the seed in the file is used.
-        ``max_time`` counts from the beginning of each call.
+        ``max_time`` counts from the beginning of each call, and may be another one: a
+        search that was short of time goes on.
     max_time : float or None, default=None
         Seconds after which no further fit begins; the ensemble is then formed of the
         best that was found so far. Three fifths of it are for the search. A fit that

@@ -172,3 +172,19 @@ quietly(search({str(path)!r}, **{options!r}), u, y)
     assert n_found >= 5
     assert_same(quietly(search(path, **options), u, y), expected, u, y)
     assert [p.name for p in tmp_path.iterdir()] == ["search"]
+
+
+def test_more_time_goes_on(fits, tmp_path):
+    """With what was fitted in the time before, to the result without a limit."""
+    u, y = record(60)
+    expected = quietly(search(None), u, y)
+    n_whole = len(fits.tasks)
+    hurried = quietly(search(tmp_path / "file", max_time=1e-9), u, y)
+    n_hurried = len(fits.tasks) - n_whole
+    assert 0 < n_hurried < n_whole
+    for max_time in (1e9, None):
+        hurried.set_params(max_time=max_time)
+        assert_same(quietly(hurried, u, y), expected, u, y)
+    # a member of what was the best by then may be none in the end
+    n_more = len(fits.tasks) - n_whole - n_hurried
+    assert n_whole - n_hurried <= n_more < n_whole
