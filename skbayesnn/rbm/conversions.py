@@ -127,6 +127,8 @@ class ConversionsMixin:
         ------
         NotFittedError
             For a model that is not fitted, if this class trains in another way.
+        TypeError
+            For what is no model of this kind.
         """
         if cls._trains_like_bernoulli_rbm and not hasattr(rbm, "components_"):
             return cls(**{**_parameters_like(rbm), **params})
@@ -151,6 +153,11 @@ class ConversionsMixin:
 
 def _parameters_like(rbm):
     """Parameters of contrastive divergence with the updates of a `BernoulliRBM`."""
+    if not hasattr(rbm, "n_components") or not hasattr(rbm, "batch_size"):
+        raise TypeError(
+            "rbm must be a BernoulliRBM of scikit-learn; got "
+            f"{type(rbm).__name__}. The init of an estimator takes arrays."
+        )
     return {
         "n_components": rbm.n_components,
         "learning_rate": rbm.learning_rate,

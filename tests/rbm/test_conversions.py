@@ -179,3 +179,10 @@ def test_parameters_are_for_the_class_that_has_them():
     ours = ContrastiveDivergenceRBM.from_bernoulli_rbm(BernoulliRBM(7), max_iter=3)
     assert (ours.n_components, ours.max_iter) == (7, 3)
     assert ours.binarize is None and not ours.centered and ours.schedule == "constant"
+
+
+def test_only_models_of_scikit_learn_are_taken_over():
+    with pytest.raises(TypeError, match="must be a BernoulliRBM.*got PCA"):
+        ContrastiveDivergenceRBM.from_bernoulli_rbm(PCA())
+    with pytest.raises(NotFittedError):
+        FrankWolfeRBM.from_bernoulli_rbm(PCA())

@@ -118,7 +118,11 @@ def _learning_rate(rows):
     thousands of updates. The mean weighs features by their variances, which makes it
     that of the features that diverge first.
     """
-    variances = rows.units.variances(rows.mean())
+    rates = rows.mean()
+    if ((rates == 0.0) | (rates == 1.0)).all():
+        # of one row, or of equal ones, there is nothing to be learned
+        return _LEARNING_RATE
+    variances = rows.units.variances(rates)
     variance = np.square(variances).sum() / max(variances.sum(), _LEAST_VARIANCE)
     return _LEARNING_RATE * max(1.0, _USUAL_VARIANCE / max(variance, _LEAST_VARIANCE))
 

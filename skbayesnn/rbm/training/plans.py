@@ -251,10 +251,13 @@ def _change(settings, n_rows, plan, current, best):
 
 
 def _more_decay(settings, n_rows, plan):
-    """The plan with a larger weight decay; None if that is fixed."""
-    if not settings.adapts_decay:
-        return None
+    """The plan with a larger weight decay; None if that is fixed, or the largest.
+
+    A larger one would take more than there is of a weight in each update.
+    """
     decay = max(_DECAY_FACTOR * plan.weight_decay, _FIRST_DECAY_ROWS / n_rows)
+    if not settings.adapts_decay or decay * plan.rate > 1.0:
+        return None
     return plan._replace(weight_decay=decay)
 
 

@@ -352,6 +352,15 @@ def test_where_nothing_is_to_be_learned():
     assert_allclose(model.transform(X), 0.5)
 
 
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
+@pytest.mark.parametrize("seed", range(4))
+def test_a_single_row_to_learn_from(seed):
+    """The other one is held out; neither step nor decay makes the weights diverge."""
+    X = np.random.default_rng(0).random((2, 6)) < 0.4
+    model = ContrastiveDivergenceRBM(8, max_updates=300, random_state=seed).fit(X)
+    assert np.isfinite(model.score(X))
+
+
 def test_a_good_start_stays_though_nothing_is_gained():
     rows = np.random.default_rng(0).permutation(digits(400))
     X, validation = rows[:300], rows[300:]
@@ -389,7 +398,9 @@ def test_steps_may_change_more_where_log_probabilities_are_spread():
         ([0.01, 0.01], 0.2 * 0.15 / 0.0099),
         ([0.01] * 9 + [0.1], 0.2 * 0.15 * 0.1791 / (9 * 0.0099**2 + 0.09**2)),
         # as nearly constant as may be
-        ([0.0, 0.0], 0.2 * 0.15 / 0.001),
+        ([0.001, 0.0], 0.2 * 0.15 / 0.001),
+        # and where nothing is to be learned
+        ([0.0, 1.0], 0.2),
     ],
 )
 def test_steps_are_larger_where_features_are_rare(rates, expected):

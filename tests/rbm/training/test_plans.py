@@ -110,6 +110,13 @@ def test_a_loss_of_the_validation_rows_alone_asks_for_weight_decay():
     assert not done and found.plan.cools and found.current is BEST
 
 
+def test_a_decay_takes_no_more_than_there_is():
+    """Of a weight in an update, by which it would grow; then nothing is left to do."""
+    most = lose_twice(OVERFITTED, weight_decay=3.0)[0].plan
+    assert most.weight_decay * most.rate <= 1.0 and not most.cools
+    assert lose_twice(OVERFITTED, weight_decay=4.0)[0].plan.cools
+
+
 def test_a_loss_within_the_errors_is_none():
     near = point(-30.5, train=-25.5, n_updates=2500, error=0.5)
     found, done = decide(near, n_failed=1)
