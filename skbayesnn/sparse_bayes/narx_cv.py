@@ -13,6 +13,7 @@ from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .learning.integration import may_integrate
+from .learning.problem import warn_if_constant
 from .parameters import (
     LARGEST,
     SEARCH_CONSTRAINTS,
@@ -364,6 +365,7 @@ class SparseBayesNARXRegressorCV(
         lags, strengths : sorted lists, or "auto"
         longest : lag that the stretches allow
         """
+        warn_if_constant(given.Y)
         candidates = self._check_lags()
         shortest, wanted = candidates[0], candidates[-1]
         folds = cut(given.starts, self.cv, wanted, shortest)

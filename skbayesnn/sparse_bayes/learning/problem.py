@@ -26,6 +26,7 @@ DUAL_BYTES = 2**30
 # on y = sin(2 x) plus noise: beyond, inputs are ignored, or outputs taken for noise).
 USUAL_INPUTS = 0.1, 100.0
 USUAL_OUTPUTS = 0.01, 20.0
+CONSTANT_OUTPUT = "y is constant: the fitted model predicts this constant."
 
 
 class Options(NamedTuple):
@@ -164,10 +165,7 @@ def pose(options, X, Y, start=None, sample_weight=None):
             _warn_of_scales(X, Y, sample_weight)
     likelihood, weights = options.likelihood.scaled(scaling.y_scale)
     data = scaled_data(X, Y, scaling, weights, sample_weight)
-    constant_output = bool(is_constant(Y).all())
-    if constant_output:
-        message = "y is constant: the fitted model predicts this constant."
-        warn_caller(message, UserWarning)
+    constant_output = warn_if_constant(Y)
     return Problem(
         data=data,
         stages=(Stage(data, 1.0),),
@@ -267,3 +265,12 @@ def _choose_curvature(options, n_parameters, n_observations):
     if curvature == "auto":
         return "full" if fits else "diag"
     return curvature
+
+
+def warn_if_constant(Y):
+    """Whether no output changes; warns if so. Missing values are left out."""
+    measured = Y[np.isfinite(Y).all(axis=1)]
+    constant = len(measured) > 0 and bool(is_constant(measured).all())
+    if constant:
+        warn_caller(CONSTANT_OUTPUT, UserWarning)
+    return constant

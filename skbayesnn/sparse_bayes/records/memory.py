@@ -19,7 +19,7 @@ def has_memory(U, Y, starts):
     """Whether outputs are correlated with anything in the rows before them.
 
     Compared are the outputs and their squares with all signals and their squares at
-    lags of 1 to 10. True where rows are too few to tell.
+    lags of 1 to 10. True where rows are too few to tell, or outputs are constant.
 
     Parameters
     ----------
@@ -31,6 +31,9 @@ def has_memory(U, Y, starts):
         return True
     session = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[:n_rows]
     outputs = _with_squares(Y[:n_rows])
+    if not outputs.any():
+        # constant outputs are in any order
+        return True
     signals = np.hstack([_with_squares(U[:n_rows]), outputs])
     n_tests = LAGS * outputs.shape[1] * signals.shape[1]
     bound = ndtri(1.0 - 0.5 * LEVEL / n_tests)

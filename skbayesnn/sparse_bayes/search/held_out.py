@@ -8,7 +8,7 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
 from ... import _validation as checks
-from ..learning.problem import Start
+from ..learning.problem import CONSTANT_OUTPUT, Start
 from ..learning.result import Fit
 from ..learning.selection import free_runs_through, squared_errors, steps_through
 from ..narx import SparseBayesNARXRegressor
@@ -241,6 +241,8 @@ def _fit(model, given, **earlier):
     with warnings.catch_warnings():
         # the error, or the ensemble, says it
         warnings.simplefilter("ignore", ConvergenceWarning)
+        # as the search does, once
+        warnings.filterwarnings("ignore", CONSTANT_OUTPUT, UserWarning)
         return model._learn(given, **earlier)
 
 
