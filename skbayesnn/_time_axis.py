@@ -243,6 +243,46 @@ def check_continuation(last, axis, sampling_time):
     return axis.stamps
 
 
+def check_start(axis, X_init, y_init):
+    """Refuse rows from which a run starts that are of other times than they should be.
+
+    Without ``X_init`` they are the first of the rows to predict, whose ``axis`` is a
+    `TimeAxis` or None; with it they come before these.
+
+    Raises
+    ------
+    ValueError
+        If their times say otherwise.
+    """
+    _, of_outputs = split_time(y_init, "y_init")
+    if X_init is not None:
+        _, of_inputs = split_time(X_init, "X_init")
+        _check_agreement(of_inputs, of_outputs)
+        of_outputs = of_outputs if of_inputs is None else of_inputs
+    if not _are_comparable(axis, of_outputs):
+        return
+    first, known = axis.stamps, of_outputs.stamps
+    if X_init is None and not np.array_equal(first[: len(known)], known):
+        raise ValueError(
+            f"y_init begins at {known[0]} and ends at {known[-1]}, but without X_init "
+            "it holds the outputs of the first rows of X, which begin at "
+            f"{first[0]}. For outputs before X, pass their inputs as X_init, or pass "
+            "arrays."
+        )
+    if X_init is not None and not known[-1] < first[0]:
+        raise ValueError(
+            f"X must follow on X_init and y_init, which end at {known[-1]}; it begins "
+            f"at {first[0]}."
+        )
+
+
+def _are_comparable(one, other):
+    """Whether both are times of one kind."""
+    if one is None or other is None or not (one.is_time and other.is_time):
+        return False
+    return one.stamps.dtype.kind == other.stamps.dtype.kind
+
+
 def times_after(last, sampling_time, n_rows):
     """Times of rows that follow on a record (n_rows,), None if its are not known."""
     if last is None or sampling_time is None:

@@ -158,3 +158,33 @@ def test_a_record_of_times_alone_is_an_autoregression():
     assert fitted.n_features_in_ == 0 and fitted.sampling_time_ == 90.0
     assert fitted.predict(times, Y).shape == (N,)
     assert fitted.predict(times[:5], y_init=Y[:2]).shape == (5,)
+
+
+@pytest.mark.parametrize("kind", ["index", "column"])
+def test_rows_from_which_a_run_starts_have_their_times(kind):
+    """Without X_init they are the first of X; with it they come before."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, 200)
+    y = np.convolve(u, [0.0, 1.0, 0.5])[:200]
+    index = pd.date_range("2030-01-01", periods=200, freq="s")
+    if kind == "index":
+        X, s = pd.DataFrame({"u": u}, index=index), pd.Series(y, index=index)
+    else:
+        X = pd.DataFrame({"time": index, "u": u})
+        s = pd.DataFrame({"time": index, "y": y})
+    model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=()).fit(X, s)
+    model.predict(X[100:120], y_init=s[100:110])
+    model.predict(X[100:120], X_init=X[90:100], y_init=s[90:100])
+    # arrays have no times
+    model.predict(X[100:120], y_init=y[90:100])
+    for message, arguments in (
+        (
+            "y_init begins at 2030-01-01T00:01:30.* at 2030-01-01T00:01:40",
+            {"y_init": s[90:100]},
+        ),
+        ("contradict", {"X_init": X[90:100], "y_init": s[10:20]}),
+        ("X must follow on", {"X_init": X[95:105], "y_init": s[95:105]}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.predict(X[100:120], **arguments)

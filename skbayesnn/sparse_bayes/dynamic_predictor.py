@@ -222,7 +222,8 @@ class DynamicPredictorMixin(
             For lengths that differ, a ``y_init`` longer than the record or, with
             ``X_init``, shorter than ``max_lag_``, arguments that contradict each other,
             outputs with other names or in another order than in ``fit``, and times
-            that are missing, repeated, not in order, or not the same in X and y.
+            that are missing, repeated, not in order, or not the same in X and y, or in
+            ``y_init`` and the rows where it belongs.
 
         Warns
         -----

@@ -8,7 +8,13 @@ import numpy as np
 
 from .. import _validation as checks
 from .._frames import check_names
-from .._time_axis import check_time, split_record, split_sessions, split_time
+from .._time_axis import (
+    check_start,
+    check_time,
+    split_record,
+    split_sessions,
+    split_time,
+)
 from .records.lags import n_complete_before
 from .records.layout import Record, outputs_before
 from .records.missing_inputs import check_way, fill_missing
@@ -126,6 +132,8 @@ def _query_alone(estimator, X, y_init, X_init, sessions, fill_inputs):
     X, axis = split_time(X, "X")
     U = check_inputs(estimator, X)
     starts = _sessions_in_time(estimator, sessions, axis, len(U))
+    if y_init is not None:
+        check_start(axis, X_init, y_init)
     U = fill_missing(U, starts, fill_inputs)
     return _query_free_run(estimator, U, starts, y_init, X_init)
 
