@@ -25,6 +25,7 @@ import numpy as np
 from ..._random import Stream, derived_seed, generator
 from ..._sklearn import on_one_blas_thread
 from ..kernels import units as kernels
+from ..model import Clamp
 from ..row_mixture import RowMixture, summed_out, summed_out_given
 from ..states import draw_from, product
 
@@ -69,11 +70,7 @@ def move(rbm, x, h, seed, number, clamp=None):
     if clamp is None:
         log_p = summed_out(rbm, y)
     else:
-        twice = (
-            np.concatenate([np.broadcast_to(a, (len(h), a.shape[1]))] * 2)
-            for a in clamp
-        )
-        log_p = summed_out_given(rbm, y, type(clamp)(*twice))
+        log_p = summed_out_given(rbm, y, _of_both(clamp, len(h)))
     log_ratio = log_p + proposal.log_excess(both)
     gain = log_ratio[len(h) :] - log_ratio[: len(h)]
     taken = -rng.standard_exponential(len(h)) < gain
@@ -93,6 +90,12 @@ def move_visible(rbm, transposed, x, v, seed, number, clamp=None):
     _, y = move(rbm, x, h, seed, number, clamp)
     moved = rbm.units.draw(y, rbm.visible, (place, 2 * number + 1, 0))
     return moved if clamp is None else rbm.units.hold(moved, clamp)
+
+
+def _of_both(clamp, n_chains):
+    """The `Clamp` of the chains, and of what they are proposed."""
+    of_each = (np.broadcast_to(a, (n_chains, a.shape[1])) for a in clamp)
+    return Clamp(*(np.concatenate([a, a]) for a in of_each))
 
 
 def _flip(rbm, h, y, log_p, rng):

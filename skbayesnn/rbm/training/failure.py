@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import logsumexp
 
+from ..._sklearn import on_one_blas_thread
 from ..._warnings import warn_caller
 from ...exceptions import MixingWarning
 from .. import model as solver
@@ -17,6 +18,8 @@ _LEAST_ROWS, _N_ROWS, _N_DRAWS = 50, 500, 500
 _MAX_DIFFERENCE = 1.0
 
 
+# rounding depends on the threads of BLAS
+@on_one_blas_thread
 def warn_if_worse(rbm, rows, seed):
     """Warn of a model of these training rows that is worse than independent features.
 
