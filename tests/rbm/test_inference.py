@@ -391,3 +391,24 @@ def test_one_row_and_one_feature(cls):
 
 def leaves(name, n):
     return [e for i in range(n) for e in (("begin", name, 0), ("end", name, i))]
+
+
+@pytest.mark.parametrize(
+    "kind", [np.asarray, sp.csr_array, sp.csc_matrix, sp.coo_array]
+)
+def test_rows_that_the_threshold_empties_are_told_of(kind):
+    """As weights of words are, of which hardly one in a row is above a half."""
+    X = np.where(np.random.default_rng(0).random((40, 6)) < 0.3, 0.4, 0.0)
+    n_emptied = np.count_nonzero(X.any(axis=1))
+    model = ContrastiveDivergenceRBM(2, max_iter=2, random_state=0)
+    message = f"{n_emptied} of 40 rows.*above binarize=0.5.*binarize=0.0"
+    with pytest.warns(DataConversionWarning, match=message) as told:
+        model.fit(kind(X))
+    assert [warning.filename for warning in told] == [__file__]
+    # not of most rows, of rows to be transformed, or where it was chosen
+    some = X.copy()
+    some[X.any(axis=1).nonzero()[0][: n_emptied // 2 + 1], 0] = 0.6
+    model.fit(kind(some)).transform(kind(X))
+    clone(model).set_params(binarize=0.0).fit(kind(X))
+    clone(model).set_params(binarize=None).fit(kind(X))
+    clone(model).fit(np.zeros((40, 6)))

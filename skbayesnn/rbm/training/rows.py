@@ -155,6 +155,9 @@ def check_rows(estimator, X, *, reset, allow_nan=False):
             ) from error
         raise
     _check_range(X, estimator.binarize)
+    # a row to be transformed may be empty
+    if reset and estimator.binarize is not None and 0 < estimator.binarize < 1:
+        _warn_of_emptied_rows(X, estimator.binarize)
     return Rows(X, estimator.binarize)
 
 
@@ -215,5 +218,26 @@ def _check_range(X, threshold):
             f"X has values outside [0, 1] ({low:.4g} to {high:.4g}): those above "
             f"binarize={threshold} were taken as 1, all others as 0. Pass the "
             "threshold that fits your data, 127 for images with values of 0 to 255.",
+            DataConversionWarning,
+        )
+
+
+def _warn_of_emptied_rows(X, threshold):
+    """Warn if most rows that hold anything hold nothing above the threshold.
+
+    As weights of words do, whose squares sum to one in each row.
+    """
+    if sp.issparse(X):
+        largest = np.asarray(X.max(axis=1).todense()).ravel()
+    else:
+        largest = np.fmax.reduce(X, axis=1)
+    filled = largest > 0
+    emptied = filled & (largest <= threshold)
+    if 2 * np.count_nonzero(emptied) > np.count_nonzero(filled):
+        warn_caller(
+            f"{np.count_nonzero(emptied)} of {len(largest)} rows hold values above 0, "
+            f"but none above binarize={threshold}, and were taken as all 0. Pass "
+            "binarize=0.0 to tell what is there from what is not, as for counts and "
+            "weights of words.",
             DataConversionWarning,
         )
