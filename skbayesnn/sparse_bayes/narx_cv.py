@@ -31,7 +31,7 @@ from .search.rounds import OUTPUTS, Limits, Search
 from .search.samples import NETWORK_ROWS, without_outliers
 from .search.searched_ensemble import search_members
 from .search.stretches import (
-    cut,
+    cut_for,
     least_stretches,
     longest_lag,
     number_of_stretches,
@@ -44,7 +44,7 @@ from .training_record import (
     output_names,
 )
 
-# Short sessions are cut into stretches that allow this lag.
+# Short sessions are cut into stretches that allow this lag, if they can.
 MEANT_LAG = 10
 # Stretches in which a system that may integrate has not forgotten its outputs.
 SLOW_STRETCHES = 2.0
@@ -367,9 +367,8 @@ class SparseBayesNARXRegressorCV(
         """
         warn_if_constant(given.Y)
         candidates = self._check_lags()
-        shortest, wanted = candidates[0], candidates[-1]
-        folds = cut(given.starts, self.cv, wanted, shortest)
-        longest = longest_lag(given.starts, folds)
+        folds = cut_for(given.starts, self.cv, candidates)
+        longest, shortest = longest_lag(given.starts, folds), candidates[0]
         if longest < shortest:
             raise ValueError(
                 f"The record is too short for a search with cv={self.cv}: a lag of "
@@ -385,7 +384,7 @@ class SparseBayesNARXRegressorCV(
     def _check_lags(self):
         """Sorted candidates; of "auto" those for which the record is cut."""
         if isinstance(self.lags, str) and self.lags == "auto":
-            return [1, MEANT_LAG]
+            return list(range(1, MEANT_LAG + 1))
         candidates = expand_lags(np.atleast_1d(self.lags), "lags")
         if not candidates or candidates[0] < 1:
             raise ValueError(

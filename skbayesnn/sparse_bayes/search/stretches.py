@@ -11,6 +11,15 @@ def rows_for(lag):
     return 2 * (lag + 1)
 
 
+def cut_for(starts, n_folds, lags):
+    """Folds for the longest of sorted ``lags`` that they allow, see `cut`."""
+    for lag in reversed(lags):
+        folds = cut(starts, n_folds, lag, lags[0])
+        if longest_lag(starts, folds) >= lag:
+            break
+    return folds
+
+
 def cut(starts, n_folds, lag, shortest_lag):
     """The number of the fold that each row is in, below ``n_folds``.
 

@@ -201,6 +201,7 @@ def test_threads_of_matrix_products_change_nothing(fitted):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
 @mostly_sizes
 def test_probabilities(fitted):
     X = digits(40)
@@ -669,6 +670,7 @@ def test_callbacks_end_with_a_fit_that_fails(kind, callbacks, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
 def test_progress_bars(callbacks, capsys, monkeypatch):
     pytest.importorskip("rich", reason="ProgressBar needs rich")
     monkeypatch.setenv("COLUMNS", "120")

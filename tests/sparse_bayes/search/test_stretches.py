@@ -5,6 +5,7 @@ import pytest
 
 from skbayesnn.sparse_bayes.search.stretches import (
     cut,
+    cut_for,
     longest_lag,
     number_of_stretches,
     rows_for,
@@ -72,6 +73,24 @@ def test_a_session_without_two_windows_is_no_stretch():
     # nothing can be cut
     _, longest = folds_of([3, 3, 3])
     assert longest < 1
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "lags", "expected"),
+    [
+        # no stretch is long enough for the longest; nor for others
+        (300, [3, 6, 100], 8),
+        (60, [5, 10], 5),
+        (60, list(range(1, 11)), 5),
+        (48, [2, 5], 8),
+        # nothing is
+        (300, [100], 5),
+    ],
+)
+def test_it_is_cut_for_the_longest_lag_that_can_be(n_rows, lags, expected):
+    starts = np.array([0, n_rows])
+    folds = cut_for(starts, 8, lags)
+    assert folds.max() + 1 == expected
 
 
 def test_more_folds_than_rows():
