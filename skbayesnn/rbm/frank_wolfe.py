@@ -33,7 +33,7 @@ from .training.job import (
     split_rows,
 )
 from .training.outcome import Seen, Training, model_attributes, store
-from .training.start import independent_model, model_of_init, start_training
+from .training.start import base_of, independent_model, model_of_init, start_training
 
 
 @public
@@ -614,10 +614,9 @@ class FrankWolfeRBM(BaseRBM):
 
     def _shrink(self, rbm, rows):
         """The model with small weights, to be trained anew in their directions."""
-        base = rows.units.natural_parameters(rows.mean(), len(rows))
         some = rows.states(slice(growing.MONITORED_ROWS))
         with computing(self.n_jobs, self.learning_rate):
-            return solver.shrink(rbm, self.fine_tune_norm, base, some)
+            return solver.shrink(rbm, self.fine_tune_norm, base_of(rows), some)
 
     def _fitted_attributes(self, seen, dtype, seed, rbm, lone_states=()):
         attributes = super()._fitted_attributes(seen, dtype, seed, rbm, lone_states)

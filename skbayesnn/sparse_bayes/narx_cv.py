@@ -13,7 +13,6 @@ from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .learning.integration import may_integrate
-from .learning.problem import warn_if_constant
 from .parameters import (
     LARGEST,
     SEARCH_CONSTRAINTS,
@@ -34,7 +33,7 @@ from .search.stretches import (
     cut_for,
     least_stretches,
     longest_lag,
-    number_of_stretches,
+    numbered,
     rows_for,
 )
 from .training_record import (
@@ -365,7 +364,6 @@ class SparseBayesNARXRegressorCV(
         lags, strengths : sorted lists, or "auto"
         longest : lag that the stretches allow
         """
-        warn_if_constant(given.Y)
         candidates = self._check_lags()
         folds = cut_for(given.starts, self.cv, candidates)
         longest, shortest = longest_lag(given.starts, folds), candidates[0]
@@ -428,7 +426,7 @@ class SparseBayesNARXRegressorCV(
         """What models may say; one step ahead nothing drifts, and levels will do."""
         if self.output != "auto":
             return (self.output,)
-        a_stretch = len(data.Y) / number_of_stretches(data.starts, data.folds)
+        a_stretch = len(data.Y) / (1 + numbered(data.starts, data.folds)[-1])
         long = SLOW_STRETCHES * a_stretch
         drifts = self.focus == "simulation" and may_integrate(*data.given[:3], long)
         return OUTPUTS if drifts else OUTPUTS[:1]

@@ -32,6 +32,7 @@ from .history import append_record, print_round
 from .job import computing, resume
 from .outcome import Training
 from .plans import Adapting, Point
+from .start import base_of
 
 # Training rows whose log-likelihood is compared with that of the validation rows.
 _MAX_MONITORED = 5000
@@ -150,11 +151,6 @@ def train(
         best, measured = _choose(settings, job, adapting, n_iter)
     training = Training(best.state, history, n_iter, stopped=stopped)
     return Outcome(training, best, adapting.first_score, measured, adapting)
-
-
-def base_of(rows):
-    """Biases of independent units, from which annealing starts."""
-    return rows.units.natural_parameters(rows.mean(), len(rows))
 
 
 def _begin(settings, job, start, monitored, base):

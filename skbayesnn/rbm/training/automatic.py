@@ -23,7 +23,7 @@ from ..likelihood import annealing
 from . import adaptive, plans
 from .gap import log_probabilities
 from .outcome import Training
-from .start import independent_model, start_training
+from .start import base_of, independent_model, start_training
 
 # What an adapted training starts with, where the estimator says "auto": the step size
 # of features with this variance or more, and the limit of the change of the log
@@ -333,9 +333,7 @@ def _independent(job, rbm):
     few rows tell how large one is (Student's t).
     """
     independent = independent_model(job.train)
-    log_partition = annealing.base_log_partition(
-        independent, adaptive.base_of(job.train)
-    )
+    log_partition = annealing.base_log_partition(independent, base_of(job.train))
     values = log_probabilities(independent, job.validation)
     expected = float(values.mean() - log_partition)
     differences = log_probabilities(rbm, job.validation) - values

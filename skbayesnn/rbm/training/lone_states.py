@@ -23,8 +23,9 @@ import numpy as np
 from ..._random import Stream
 from ..._sklearn import one_blas_thread
 from .. import model as solver
-from . import adaptive, tracking
+from . import tracking
 from .gap import log_probabilities
+from .start import base_of
 
 # Least share of the rows, and least number of them.
 _SHARE, _LEAST_ROWS = 0.01, 5
@@ -113,7 +114,7 @@ def give_back(rbm, lone, job, n_jobs):
     states : ndarray of shape (n_lone, n_features), uint8
         Those to which ``rbm`` gave less than their share.
     """
-    base, number = adaptive.base_of(job.train), int(Stream.LONE_STATES)
+    base, number = base_of(job.train), int(Stream.LONE_STATES)
     with one_blas_thread():
         measured = tracking.measure(rbm, base, job, number, _N_BETAS, n_jobs)
     mean = log_probabilities(rbm, job.validation).mean()

@@ -28,7 +28,7 @@ from .growing import MONITORED_ROWS, start_growth
 from .history import append_record, join_histories, print_round
 from .job import Start, computing
 from .outcome import Training
-from .start import independent_model, start_model, start_training
+from .start import base_of, independent_model, start_model, start_training
 
 _FIRST = 16
 # Largest number that is tried, unless there are fewer rows.
@@ -458,6 +458,6 @@ def _searched_units(settings, search, job, n_units):
         chains, _ = solver.gibbs(state.rbm, state.chains, 1)
         state = state._replace(chains=chains)
         rbm = growth.diverse_units(search.step, state, rows, n_units, job.seed)
-        base = adaptive.base_of(rows)
+        base = base_of(rows)
         rbm = solver.shrink(rbm, _START_NORM, base, rows.states(slice(MONITORED_ROWS)))
     return start_training(rbm, rows, settings.batch_size, job.seed)

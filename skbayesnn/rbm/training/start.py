@@ -20,18 +20,21 @@ def start_model(init, n_components, rows, seed):
         rng = generator(seed, Stream.INITIAL_WEIGHTS)
         shape = n_components, rows.n_features
         weights = _INITIAL_SCALE * rng.standard_normal(shape, dtype=np.float32)
-        base = rows.units.natural_parameters(rows.mean(), len(rows))
         hidden = np.zeros(n_components)
-        return solver.make_rbm(weights, hidden, base, units=rows.units)
+        return solver.make_rbm(weights, hidden, base_of(rows), units=rows.units)
     if isinstance(init, tuple | list):
         return _model_of_arrays(init, rows.n_features)
     return model_of_init(init, rows)
 
 
+def base_of(rows):
+    """Biases of independent units, from which annealing starts."""
+    return rows.units.natural_parameters(rows.mean(), len(rows))
+
+
 def independent_model(rows):
     """The model without hidden units, at the base rates of the rows."""
-    base = rows.units.natural_parameters(rows.mean(), len(rows))
-    return solver.independent_units(base, rows.units)
+    return solver.independent_units(base_of(rows), rows.units)
 
 
 def model_of_init(init, rows):

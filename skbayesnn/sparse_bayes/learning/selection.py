@@ -136,6 +136,11 @@ def _path(network, data):
 
 
 def stretches(starts, n_stretches):
-    """The number of the contiguous stretch of its session that each row is in."""
-    number = [np.arange(n) * n_stretches // n for n in np.diff(starts)]
+    """The number of the contiguous stretch of its session that each row is in.
+
+    ``n_stretches`` is one number for all sessions, or one for each.
+    """
+    lengths = np.diff(starts)
+    counts = np.broadcast_to(n_stretches, lengths.shape)
+    number = [np.arange(n) * k // n for n, k in zip(lengths, counts, strict=True)]
     return np.concatenate(number)

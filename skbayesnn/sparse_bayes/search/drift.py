@@ -14,6 +14,7 @@ from ..records.lags import n_complete_before, union_of_lags
 from ..records.layout import Record
 from .candidates import WORST_ERROR, geometric_mean
 from .held_out import output_variance
+from .stretches import numbered
 
 # Rows of a run, at most; longer records are cut to the first rows of every stretch.
 ROWS = 30_000
@@ -86,8 +87,7 @@ def _orders(n):
 
 def _stretches(data):
     """Rows of the stretches of all sessions, without those that miss an input."""
-    session = np.repeat(np.arange(len(data.starts) - 1), np.diff(data.starts))
-    block = session * (data.folds.max() + 1) + data.folds
+    block = numbered(data.starts, data.folds)
     stretches = np.split(np.arange(len(block)), np.flatnonzero(np.diff(block)) + 1)
     n_rows = max(ROWS // len(stretches), 1)
     known = np.isfinite(data.U).all(axis=1)

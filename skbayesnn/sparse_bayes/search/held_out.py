@@ -19,6 +19,7 @@ from ..records.layout import Record
 from ..state_space_network import SparseBayesStateSpaceRegressor
 from ..training_record import TrainingRecord
 from .candidates import Candidate
+from .stretches import numbered
 
 # Starts whose error over the whole record is so many times that of the best start
 # ended in a worse optimum.
@@ -121,8 +122,7 @@ class Data(NamedTuple):
         """The first rows of every stretch, about ``n_rows``, each its own session."""
         if len(self.Y) <= n_rows:
             return self
-        session = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        block = session * (self.folds.max() + 1) + self.folds
+        block = numbered(self.starts, self.folds)
         first = np.flatnonzero(np.diff(block, prepend=-1))
         behind = np.arange(len(block))
         behind -= np.repeat(first, np.diff(np.append(first, len(block))))

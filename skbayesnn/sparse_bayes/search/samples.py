@@ -50,12 +50,9 @@ def samples_to_fit(data):
     return {"linear": sample, "network": sample, "states": of_states}
 
 
-def members_see_more_rows(data):
-    """Whether networks of hidden states are fitted to more rows than were scored."""
-    scored, fitted = (
-        rows_for_states(data, n_rows) for n_rows in (NETWORK_ROWS, STATES_ROWS)
-    )
-    return len(fitted.Y) > len(scored.Y)
+def has_more_rows(of_states, data):
+    """Whether what hidden states are fitted to has more rows than were scored."""
+    return len(of_states.Y) > len(rows_for_states(data, NETWORK_ROWS).Y)
 
 
 def rows_for_states(data, n_rows):

@@ -8,6 +8,7 @@ from ..._parallel import Shared
 from ..._persistence import open_checkpoint
 from ..._random import draw_seed
 from ..dynamic_predictor import DynamicModel
+from ..learning.problem import warn_if_constant
 from ..prediction.ensemble import Ensemble
 from ..record_end import end_for
 from .calibration import band_factor
@@ -63,6 +64,7 @@ def search_members(
         Of ``cv_results_``.
     """
     given, n_members = data.given, estimator.n_estimators
+    warn_if_constant(given.Y)
     named = {"X": given.U, "y": given.Y, "sessions": given.starts}
     seed, clock = draw_seed(estimator.random_state), Clock(estimator.max_time)
     with open_checkpoint(estimator, named, seed) as checkpoint:

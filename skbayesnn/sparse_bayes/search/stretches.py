@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..learning.selection import stretches
+
 # Stretches without which candidates cannot be told apart.
 LEAST_STRETCHES = 5
 
@@ -40,11 +42,7 @@ def cut(starts, n_folds, lag, shortest_lag):
         counts = np.clip(np.ceil(shares).astype(int), 1, n_folds) * long_enough
     first = np.cumsum(counts) - counts
     first = np.where(long_enough, first, np.maximum(first - 1, 0))
-    numbers = [
-        (begin + np.arange(n) * count // n) % n_folds
-        for begin, count, n in zip(first, counts, lengths, strict=True)
-    ]
-    return np.concatenate(numbers)
+    return (np.repeat(first, lengths) + stretches(starts, counts)) % n_folds
 
 
 def least_stretches(n_folds):
@@ -52,11 +50,11 @@ def least_stretches(n_folds):
     return min(n_folds, LEAST_STRETCHES)
 
 
-def number_of_stretches(starts, folds):
-    """Of all sessions."""
-    changes = np.diff(folds) != 0
-    changes[starts[1:-1] - 1] = True
-    return 1 + np.count_nonzero(changes)
+def numbered(starts, folds):
+    """The number of the stretch that each row is in, through all sessions."""
+    begins = np.diff(folds, prepend=folds[0]) != 0
+    begins[starts[1:-1]] = True
+    return np.cumsum(begins)
 
 
 def longest_lag(starts, folds):

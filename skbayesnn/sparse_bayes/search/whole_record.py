@@ -10,7 +10,7 @@ from ..._warnings import warn_caller
 from .candidates import LEAST_ERROR
 from .held_out import SETTLED, Task, error_against, settled
 from .rounds import FEW_CYCLES
-from .samples import members_see_more_rows, samples_to_fit
+from .samples import has_more_rows, samples_to_fit
 
 # A fit that errs so many times more over its record than its like did on stretches that
 # they did not see ended in a worse optimum.
@@ -41,10 +41,11 @@ def learn_members(shares, scores, seeds, runner):
     """
     table = scores.table
     data, focus = runner.data.value, runner.settings.focus
-    starts = {} if members_see_more_rows(data) else scores.starts
+    samples = samples_to_fit(data)
+    more = has_more_rows(samples["states"].value, data)
+    starts = {} if more else scores.starts
     begun = _tasks_of_members(shares, table, starts, seeds)
     tasks = list(begun)
-    samples = samples_to_fit(data)
     with at_hand(runner.data, *dict.fromkeys(samples.values())):
         models = runner.run(tasks, samples, begun=begun)
     members, weights, lost = [], [], []

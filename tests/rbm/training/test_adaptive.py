@@ -22,7 +22,7 @@ from skbayesnn.rbm.learning import contrastive, mixing
 from skbayesnn.rbm.training import adaptive, tracking
 from skbayesnn.rbm.training.job import Job
 from skbayesnn.rbm.training.rows import Rows
-from skbayesnn.rbm.training.start import start_model, start_training
+from skbayesnn.rbm.training.start import base_of, start_model, start_training
 
 
 def measure(monkeypatch, *values, error=0.1):
@@ -118,7 +118,7 @@ def test_slow_chains_do_not_tell_what_a_round_has_gained(n_replicas, has_states)
     rbm = start_model("random", 18, job.train, 0)
     state = start_training(rbm, job.train, 20, 0)
     if n_replicas > 1:
-        state = contrastive.temper(state, adaptive.base_of(job.train), n_replicas, 0)
+        state = contrastive.temper(state, base_of(job.train), n_replicas, 0)
     found = adaptive._states(settings, job, state, 100, 0)
     assert (found is not None) == has_states
     if has_states:
@@ -216,7 +216,7 @@ def test_chains_have_longer_to_forget_in_longer_rounds(n_updates, n_steps, monke
     start = start_training(rbm, job.train, 30, 0)
     best = BEST._replace(state=start, path=np.zeros((0, 7)))
     state = adapting(best, best, n_updates=n_updates)
-    base = adaptive.base_of(job.train)
+    base = base_of(job.train)
     adaptive.run_round(settings, job, state, job.train, base, 0)
     assert asked == [n_steps]
 

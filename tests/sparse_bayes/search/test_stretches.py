@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from skbayesnn.sparse_bayes.search.stretches import (
     cut,
     cut_for,
     longest_lag,
-    number_of_stretches,
+    numbered,
     rows_for,
 )
 
@@ -30,7 +31,8 @@ def test_long_sessions_are_cut_into_all_folds(lengths, n_folds):
         assert len(counts) == n_folds and np.ptp(counts) <= 1
         assert rows_for(longest) <= max(lengths) // n_folds
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    assert number_of_stretches(starts, np.concatenate(found)) == n_folds * len(lengths)
+    numbers = numbered(starts, np.concatenate(found))
+    assert_array_equal(np.unique(numbers), np.arange(n_folds * len(lengths)))
 
 
 def test_short_sessions_are_left_whole():
