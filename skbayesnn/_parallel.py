@@ -37,7 +37,7 @@ def at_hand(*shared):
     client = getattr(backend, "client", None)
     # within a call to a worker, an argument that is known by its value may be lost
     # (distributed issue 3703)
-    if client is None or backend.nesting_level:
+    if client is None or _in_worker():
         return nullcontext()
     options = backend.submit_kwargs | {
         "wait_for_workers_timeout": backend.wait_for_workers_timeout
@@ -45,6 +45,20 @@ def at_hand(*shared):
     return parallel_config(
         "dask", n_jobs=n_jobs, client=client, scatter=list(shared), **options
     )
+
+
+def _in_worker():
+    """Whether this is a call to a worker of a Dask cluster.
+
+    The nesting level of joblib's backend does not tell: it may be 0 there.
+    """
+    from distributed import get_worker
+
+    try:
+        get_worker()
+    except ValueError:
+        return False
+    return True
 
 
 class Shared:

@@ -195,6 +195,18 @@ def test_a_killed_worker_costs_its_call_alone(dask, tmp_path):
     assert sum(times) <= 10
 
 
+def test_a_call_on_a_worker_sends_no_data_that_are_known_by_their_value(dask):
+    """The scheduler may have lost them before they are sent on."""
+
+    def call(number):
+        with at_hand(Shared(np.ones(10_000))) as sent:
+            return sent is None
+
+    assert all(in_order(delayed(call)(number) for number in range(4)))
+    with at_hand(Shared(np.ones(10_000))) as sent:
+        assert sent is not None
+
+
 def test_a_search_goes_on_without_a_worker_that_is_killed(client):
     client.wait_for_workers(2)
     expected = numbers(search())
