@@ -551,6 +551,13 @@ def test_limited_time(data):
     assert len(model.estimators_) == 1
 
 
+@pytest.mark.parametrize("kinds", [("network",), ("states",), ("network", "states")])
+def test_limited_time_without_linear_models(kinds, data):
+    model = quietly(estimator(kinds=kinds, max_time=1e-6, max_cycles=5), *data)
+    assert model.cv_results_["model"][2:].tolist() == [kinds[0]]
+    assert np.isfinite(model.predict(data[0], y_init=data[1][:8])).all()
+
+
 def test_frames_and_names(monkeypatch, frames, data):
     u, y = data
     choose(monkeypatch, LAGS, STATES)

@@ -73,7 +73,8 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
     samples : dict of str to Shared of Data
         What the models of candidates are fitted to.
     fraction : float
-        Of the time, behind which no further fit begins but the first.
+        Of the time, behind which no further fit begins but the first of a candidate
+        that may be kept.
     """
     scores, begun_anew = Scores(Table(n_folds), {}, []), set()
 
@@ -83,7 +84,9 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
         return zip(pairs, runner.run(tasks, samples, fraction), strict=False)
 
     def evaluate(pairs):
-        if not scores.fits or not runner.clock.over(fraction):
+        if not runner.clock.over(fraction) or not any(
+            search.may_keep(candidate) for candidate, _ in scores.fits
+        ):
             for pair, score in fit(pairs, 0):
                 scores.put(pair, score)
         scores.not_tried.extend(pair for pair in pairs if pair not in scores.fits)
@@ -102,5 +105,6 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
 
     data = runner.data.value
     with at_hand(runner.data, *samples.values()):
-        make_search(scores.table, evaluate, drift_of).run()
+        search = make_search(scores.table, evaluate, drift_of)
+        search.run()
     return scores

@@ -161,10 +161,14 @@ class Search:
                 tried += self.grid_round(linear)
             if "linear" not in self.models:
                 # they have told the lags
-                self.forget([c for c in self.table.errors if c.is_arx])
+                self.forget([c for c in self.table.errors if not self.may_keep(c)])
         if "states" in self.models:
             tried += self.states_round()
         self.try_all(self.finalists(tried), self.order)
+
+    def may_keep(self, candidate):
+        """Whether a candidate is of a kind that was asked for."""
+        return not candidate.is_arx or "linear" in self.models
 
     def try_all(self, candidates, folds):
         candidates = list(candidates)

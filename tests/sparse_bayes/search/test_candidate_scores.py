@@ -40,6 +40,9 @@ def judged(runner, *rounds):
             for pairs in rounds:
                 self.evaluate(pairs)
 
+        def may_keep(self, candidate):
+            return not candidate.is_arx
+
     return judge(Search, runner, SEEDS, {}, 4, 1.0)
 
 
@@ -99,6 +102,17 @@ def test_candidates_are_not_compared_with_each_other():
     late = Runner(scores([0.1, 0.9], [0.2, 0.2]), max_time=0.0)
     judged(late, [(ONE, 0), (ONE, 1)])
     assert len(late.tasks) == 2
+
+
+def test_without_time_there_is_a_fit_of_what_may_be_kept():
+    """Linear models tell the lags of networks, which are asked for."""
+    arx = Candidate("linear", "prediction", 2, 0.0, True)
+    both = scores([0.1, 0.1], [0.2, 0.2])
+    both |= {(arx, seed): Score(0.3, "line", 0.3) for seed in SEEDS}
+    late = Runner(both, max_time=0.0)
+    found = judged(late, [(arx, 0)], [(ONE, 0)], [(ONE, 1)])
+    assert [task.candidate for task in late.tasks] == [arx, ONE]
+    assert found.not_tried == [(ONE, 1)]
 
 
 @pytest.mark.parametrize("focus", ["simulation", "prediction"])
