@@ -94,10 +94,11 @@ class ContrastiveDivergenceRBM(BaseRBM):
         {{max_gap}}
     {{checkpoint}}
     warm_start : bool, default=False
-        Whether to continue from the previous fit for ``max_iter`` more epochs, or,
-        with "auto", until the validation rows gain no more; that is not repeated on all
-        rows. A fit that is interrupted by Ctrl-C then keeps the last finished epoch, or
-        the model of the best round.
+        Whether to continue from the previous fit, with its units whatever
+        ``n_components`` is now, for ``max_iter`` more epochs, or, with "auto", until
+        the validation rows gain no more; that is not repeated on all rows. A fit that
+        is interrupted by Ctrl-C then keeps the last finished epoch, or the model of the
+        best round.
 
     Attributes
     ----------

@@ -93,11 +93,12 @@ class FrankWolfeRBM(BaseRBM):
     objective : {"likelihood", "linearized"}, default="likelihood"
         What a new unit maximises: the exact gain in mean log-likelihood,
         :math:`E_{data}[\log(1 + e^x)] - \log E_{model}[1 + e^x]` with
-        :math:`x = w^T v`; or its linearisation (9), which overestimates it. With
-        "likelihood", the unit is checked on held-out chains and rows: of the iterates
-        1, 2, 3, 5, 10 and the last of its search, the one that gains most there is
-        taken. It enters scaled by the fraction (1, 1/2, ..., 1/16) that gains most
-        there, or not at all.
+        :math:`x = w^T v`; or its linearisation (9), which overestimates it. The mean
+        over the model is one over hidden states, with the visible ones summed out, for
+        one unit of weight 1, else one over visible states. With "likelihood", the unit
+        is checked on held-out chains and rows: of the iterates 1, 2, 3, 5, 10 and the
+        last of its search, the one that gains most there is taken. It enters scaled by
+        the fraction (1, 1/2, ..., 1/16) that gains most there, or not at all.
     radius : float or None, default=None
         Radius of the ball that is searched, in addition to the penalty. None means the
         whole space.
@@ -117,7 +118,8 @@ class FrankWolfeRBM(BaseRBM):
     n_chains : int, default=1000
         Markov chains of the current model. Half of them are held out from the search.
     n_gibbs_steps : int, default=5
-        Steps of all chains before each search.
+        Steps of all chains before each search. In a standard RBM, a jump follows to
+        hidden states that training rows have, as with every fourth corrective step.
     n_search_rows : int, default=1000
         Training rows of a search, newly drawn each time, and as many for the check.
     max_search_iter : int, default=10

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed, generator
@@ -26,6 +27,14 @@ _MIN_STARTS = 50
 _BETTER_MIXING = (
     "with more Gibbs steps in training, smaller weights (regularisation, fewer "
     "updates) or fewer units."
+)
+
+
+_GREY = (
+    "X holds values between 0 and 1, which binarize=None takes as probabilities: only "
+    "binary rows have a likelihood. The scores are free energies at these values less "
+    "the partition function, and cannot be compared with others. Score X > 0.5, or "
+    "rows drawn by these probabilities."
 )
 
 
@@ -195,8 +204,13 @@ default="auto"
             if the estimate from chains that start at rows of ``X`` is higher by more
             than 1 nat; or if the states in ``X`` alone sum up to more than
             ``log_partition_``, by more than 1 nat. One warning for a fitted model.
+        DataConversionWarning
+            With ``binarize=None``, if ``X`` holds values between 0 and 1: only binary
+            rows have a probability.
         """
         rows = self._check_rows(X)
+        if rows.hold_grey_values():
+            warn_caller(_GREY, DataConversionWarning)
         log_partition = self.log_partition_
         log_probabilities = -self._free_energies(rows)
         if self._estimates.get("is_trusted"):
@@ -241,8 +255,8 @@ default="auto"
 
         Warns
         -----
-        MixingWarning
-            As ``score_samples`` does, if the partition function is uncertain.
+        MixingWarning, DataConversionWarning
+            As ``score_samples`` does.
         """
         return float(self.score_samples(X).mean())
 

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import BOUND, CLASSES, digits, small
+from sklearn.exceptions import DataConversionWarning
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm.training.rows import Rows, counted_rows
@@ -104,6 +105,18 @@ def test_weights_that_count_nothing_are_refused(kind, weights, problem, tmp_path
         model.fit(X, sample_weight=np.full(len(X), weights))
     with pytest.raises(ValueError, match="sample_weight.*shape"):
         model.fit(X, sample_weight=np.ones(len(X) + 1))
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_weights_that_leave_out_most_rows_are_told_of(kind):
+    """As those that sum to one; but not those that are 0."""
+    X, _ = weighted()
+    n_rows = len(X)
+    with pytest.warns(DataConversionWarning, match="training sees 2 of them") as told:
+        small(kind).fit(X, sample_weight=np.full(n_rows, 2.0 / n_rows))
+    assert f"Multiply it by {n_rows / 2:.3g}" in str(told[0].message)
+    assert told[0].filename == __file__
+    small(kind).fit(X, sample_weight=np.arange(n_rows) < n_rows // 3)
 
 
 def test_a_checkpoint_belongs_to_its_weights(tmp_path):

@@ -27,7 +27,7 @@ from sklearn.neural_network import BernoulliRBM
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm.learning import growth
 
 PATH = {
@@ -439,3 +439,19 @@ def test_verbose_prints_one_line_per_step(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["step 1", "step 2", "step 3"]
     assert "3 units, gain" in lines[2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_in_distant_groups(seed):
+    """Chains that stayed in one would teach wrong shares, and ever larger weights."""
+
+    def rows(n, seed):
+        rng = np.random.default_rng(seed)
+        return (rng.random((n, 1)) < 0.9) ^ (rng.random((n, 100)) < 0.02)
+
+    def entropy(p):
+        return -p * np.log(p) - (1.0 - p) * np.log(1.0 - p)
+
+    model = FrankWolfeRBM(6, random_state=seed).fit(rows(500, seed))
+    best = -entropy(0.9) - 100 * entropy(0.02)
+    assert best - 3.0 < model.score(rows(4000, 99)) < best + 0.5

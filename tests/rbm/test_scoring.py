@@ -7,9 +7,11 @@ import joblib
 import naive
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import digits, small, toy_data, twin
 from rbm_models import trapped_model
+from sklearn.exceptions import DataConversionWarning
 from sklearn.neural_network import BernoulliRBM
 from threadpoolctl import threadpool_limits
 
@@ -62,6 +64,17 @@ def check_scores(model, X):
     before = sorted(vars(copies[3]))
     assert_array_equal(copies[3].score_samples(X), expected)
     assert sorted(vars(copies[3])) == before
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_values_that_have_no_likelihood_are_told_of(container):
+    """Between 0 and 1, taken as probabilities; binary ones have one."""
+    X = toy_data()
+    model = small(ContrastiveDivergenceRBM, binarize=None).fit(container(X))
+    assert np.isfinite(model.score(container(X)))
+    with pytest.warns(DataConversionWarning, match="only binary rows") as told:
+        model.score(container(0.9 * X))
+    assert told[0].filename == __file__
 
 
 def test_scoring_changes_no_attribute(fitted):

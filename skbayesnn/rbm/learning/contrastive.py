@@ -81,6 +81,8 @@ class Settings(NamedTuple):
     jumps: bool = False
     """whether the persistent chains of a standard RBM, of several temperatures those of
     the model, also move by `jumps`"""
+    jump_interval: int | None = None
+    """steps from one jump to the next; None for as few as add little to their work"""
 
 
 @saved_as("State of contrastive divergence")
@@ -353,7 +355,10 @@ def _jumps(settings, state, n_rows):
     """Whether the chains jump in this update, to the rows of its batch."""
     if not settings.jumps:
         return False
-    return state.step % jump_interval(state.rbm, state.chains, n_rows) == 0
+    interval = settings.jump_interval
+    if interval is None:
+        interval = jump_interval(state.rbm, state.chains, n_rows)
+    return state.step % interval == 0
 
 
 def jump_interval(rbm, chains, n_rows):

@@ -31,6 +31,7 @@ from ..kernels import units as kernels
 from ..model import BLOCK_ROWS
 from ..states import by_feature, product
 from ..threads import share_out
+from .conditionals import Conditionals, log_mean, log_mean_and_slopes
 
 # Points from which a search may start, and the norm of their weights.
 _N_STARTS = 8
@@ -124,6 +125,9 @@ class Samples(NamedTuple):
     """(n_samples,) the o(v) of the data; None for zeros"""
     model_offset: np.ndarray | None = None
     """(n_chains,)"""
+    conditionals: Conditionals | None = None
+    """of the model, which take the place of its draws for one unit; None for a model or
+    a unit that is fractional"""
 
 
 class Objective(NamedTuple):
@@ -168,6 +172,9 @@ class Unit(NamedTuple):
     n_evaluations: int
 
 
+_ONE_UNIT = Objective("likelihood", 0.0, None)
+
+
 def pack(V):
     """Rows (n_rows, n_features), 0 and 1 as uint8, or float32 in [0, 1]."""
     if _is_binary(V):
@@ -193,6 +200,8 @@ def gain(objective, samples, unit):
 
 def gains(objective, samples, units, fractions):
     """The same of units that enter together, scaled by each of some fractions."""
+    if _is_summed_out(objective, samples) and len(units) == 1:
+        return [_summed_out_gain(samples, *units, fraction) for fraction in fractions]
     values = np.zeros(len(fractions))
     terms = np.zeros((len(fractions), len(samples.model)))
     for unit in units:
@@ -202,6 +211,20 @@ def gains(objective, samples, units, fractions):
             values[k] += _change(objective, fraction * at_data, unit.shift).mean()
             terms[k] += _change(objective, fraction * at_model, unit.shift)
     return [_gain(objective, samples, *one) for one in zip(values, terms, strict=True)]
+
+
+def _is_summed_out(objective, samples):
+    """Whether the gain of a unit is a mean over hidden states of the model."""
+    return objective.kind == "likelihood" and samples.conditionals is not None
+
+
+def _summed_out_gain(samples, unit, fraction):
+    """`Gain` of a fraction of a unit of weight 1, by the hidden states of the model."""
+    weights, bias = np.float32(fraction) * unit.weights, fraction * unit.bias
+    x = samples.data.inputs(weights, bias)
+    value = _change(_ONE_UNIT, x, unit.shift).mean()
+    expected, effective = log_mean(samples.conditionals, weights, bias, unit.shift)
+    return Gain(float(value - expected), effective * len(samples.model))
 
 
 def _gain(objective, samples, value, terms):
@@ -335,6 +358,8 @@ def value_and_gradient(objective, samples, w, shift):
     """
     weights = w[:-1].astype(np.float32)
     data = _respond(samples.data, weights, w[-1])
+    if _is_summed_out(objective, samples):
+        return _summed_out_value_and_gradient(objective, samples, data, w, shift)
     model = _respond(samples.model, weights, w[-1])
     c, n_model = objective.unit_weight, len(samples.model)
     value = _data_value(objective, samples, data, shift)
@@ -358,6 +383,21 @@ def value_and_gradient(objective, samples, w, shift):
     value -= 0.5 * strength * float(w @ w)
     slope -= strength * w
     return float(value), slope, float(shift_slope)
+
+
+def _summed_out_value_and_gradient(objective, samples, data, w, shift):
+    """The same by the hidden states of the model."""
+    weights, strength = w[:-1].astype(np.float32), objective.unit_penalty
+    expected = log_mean_and_slopes(samples.conditionals, weights, w[-1], shift)
+    value = _data_value(objective, samples, data, shift) - expected.value
+    s_data = np.float32(1.0 / len(samples.data)) * (data.mean - np.float32(shift))
+    slope = np.append(
+        samples.data.weighted_sum(s_data) - expected.weights,
+        s_data.sum(dtype=np.float64) - expected.bias,
+    )
+    value -= 0.5 * strength * float(w @ w)
+    shift_slope = -_mean(data.x) - expected.shift
+    return float(value), slope - strength * w, float(shift_slope)
 
 
 def _change(objective, x, shift):

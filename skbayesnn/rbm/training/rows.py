@@ -16,6 +16,9 @@ from ..visible import BINARY
 
 # Rows that count, of which an index is kept in memory.
 MAX_ROWS = 10**8
+# Sum of weights, for each row that has one, below which rows that are left out are
+# rather a mistake.
+_LEAST_WEIGHT = 0.5
 
 
 class Rows:
@@ -69,6 +72,11 @@ class Rows:
     def are_states(self):
         """Whether all values are 0 or 1, rather than probabilities of a 1."""
         return self.threshold is not None
+
+    def hold_grey_values(self):
+        """Whether some value is a probability between 0 and 1."""
+        values = self.X.data if sp.issparse(self.X) else self.X
+        return not self.are_states and bool(((values != 0) & (values != 1)).any())
 
     def subset(self, index):
         """The rows of an index array, without a copy of them."""
@@ -173,6 +181,15 @@ def check_weights(sample_weight, rows):
             f"{MAX_ROWS:.0e}; found {total:.3g}. Multiply it by a factor: the number "
             "of rows for weights that sum to 1."
         )
+    n_weighed = np.count_nonzero(weights)
+    if total < _LEAST_WEIGHT * n_weighed:
+        warn_caller(
+            "sample_weight says how many times each row counts, and sums to "
+            f"{total:.3g} for {n_weighed} rows: training sees {total:.0f} of them, "
+            f"drawn at random. Multiply it by {n_weighed / total:.3g} to see each once "
+            "on average.",
+            DataConversionWarning,
+        )
     return weights
 
 
@@ -217,7 +234,8 @@ def _check_range(X, threshold):
         warn_caller(
             f"X has values outside [0, 1] ({low:.4g} to {high:.4g}): those above "
             f"binarize={threshold} were taken as 1, all others as 0. Pass the "
-            "threshold that fits your data, 127 for images with values of 0 to 255.",
+            "threshold that fits your data, 127 for images with values of 0 to 255; "
+            "what is missing is NaN, not a number such as -1.",
             DataConversionWarning,
         )
 

@@ -61,7 +61,13 @@ STRONG = np.full((1, 12), 5.0), np.zeros(1), np.zeros(12)
 @pytest.mark.parametrize(
     "model",
     [
-        FrankWolfeRBM(4, n_chains=50, n_corrective_steps=10, random_state=0),
+        FrankWolfeRBM(
+            4,
+            n_chains=50,
+            objective="linearized",
+            n_corrective_steps=10,
+            random_state=0,
+        ),
         ContrastiveDivergenceRBM(1, init=STRONG, max_iter=1, learning_rate=1e-3),
     ],
     ids=["growth", "epochs"],
@@ -73,3 +79,9 @@ def test_fits_that_lose_a_group_say_so(model):
         model.fit(X)
     assert model.score(X) < independent_score(X) - 1.0
     assert ["worse than independent" in str(w.message) for w in told] == [True]
+
+
+def test_growth_keeps_both_groups():
+    X = two_groups()
+    model = FrankWolfeRBM(4, n_chains=50, n_corrective_steps=10, random_state=0).fit(X)
+    assert model.score(X) > independent_score(X) + 4.0
