@@ -67,8 +67,30 @@ def split_time(data, name):
         # polars takes no keyword, pandas no bare name
         is_polars = type(data).__module__.startswith("polars")
         data = data.drop(COLUMN) if is_polars else data.drop(columns=COLUMN)
+        _refuse_other_times(data, name)
         return data, TimeAxis(stamps, True)
+    _refuse_other_times(data, name)
     return data, _axis_of_index(getattr(data, "index", None))
+
+
+def _refuse_other_times(data, name):
+    """Refuse times in a column that is no signal: libraries make numbers of them."""
+    if not (hasattr(data, "columns") and hasattr(data, "dtypes")):
+        return
+    of_columns = zip(data.columns, data.dtypes, strict=True)
+    times = [column for column, dtype in of_columns if _is_temporal(dtype)]
+    if times:
+        raise ValueError(
+            f"The column {times[0]!r} of {name} holds times, which are no signal. If "
+            f"they are those of the rows, rename it to {COLUMN!r}, or make it the "
+            "index of a frame of pandas; leave it out otherwise."
+        )
+
+
+def _is_temporal(dtype):
+    if hasattr(dtype, "is_temporal"):
+        return dtype.is_temporal()
+    return getattr(dtype, "kind", "O") in "mM"
 
 
 def _axis_of_index(index):

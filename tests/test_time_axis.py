@@ -188,3 +188,17 @@ def test_rows_from_which_a_run_starts_have_their_times(kind):
     ):
         with pytest.raises(ValueError, match=message):
             model.predict(X[100:120], **arguments)
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Paris"])
+def test_times_in_another_column_are_refused(frames, zone):
+    """Libraries make numbers of them, which would be a signal."""
+    stamps = pd.Series(TIMES.tz_localize(zone))
+    if frames.__name__ == "polars":
+        stamps = frames.Series(TIMES.to_numpy()).dt.replace_time_zone(zone)
+    frame = frames.DataFrame({"stamp": stamps, "u": U})
+    with pytest.raises(ValueError, match="column 'stamp' of X holds times.*'time'"):
+        model().fit(frame, Y)
+    named = frames.DataFrame({"time": stamps, "other": stamps, "u": U})
+    with pytest.raises(ValueError, match="column 'other' of X holds times"):
+        model().fit(named, Y)

@@ -162,8 +162,8 @@ class DynamicPredictorMixin(
             Measured outputs, NaN where missing.
         horizon : int or None, default=1
             Steps ahead. None with ``y`` is free run from the first ``max_lag_`` rows
-            of each session that hold no missing value; rows before are NaN. Without
-            ``y`` it is not used.
+            of each session that hold no missing value; rows before are NaN. More than 1
+            needs ``y``.
         y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
             Measured outputs from which the free run starts. Without ``X_init`` they
             belong to the first rows of ``X``, and these rows are returned as given;

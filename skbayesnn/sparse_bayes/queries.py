@@ -67,6 +67,11 @@ def _check_free_run_inputs(X):
 def check_outputs(estimator, y, name):
     """Outputs as an array (n_rows, n_outputs); their names are compared."""
     model = estimator._model
+    if np.ndim(y) == 0:
+        raise ValueError(
+            f"{name} must hold outputs row by row; got one number. Pass [number] for a "
+            "single row."
+        )
     y, _ = split_time(y, name)
     check_names(y, getattr(estimator, "output_names_", None), name)
     Y = checks.check_outputs(y, name)
@@ -150,6 +155,11 @@ def _check_arguments(y, horizon, y_init, X_init):
         raise ValueError(
             f"horizon must be a positive integer or None; got {horizon!r}."
         )
+    if y is None and horizon is not None and horizon > 1:
+        raise ValueError(
+            f"horizon={horizon} counts steps from measured outputs: pass them as y, or "
+            "leave horizon out for a free run."
+        )
     if y is not None and (y_init is not None or X_init is not None):
         raise ValueError(
             "y_init and X_init start a free run, which uses no y: pass y, or "
@@ -210,7 +220,13 @@ def _check_initial_outputs(estimator, U, starts, y_init, X_init):
             f"X, or, with X_init, at least {_required(ensemble)}; got {len(known)}."
         )
     if not (ensemble.has_states or np.isfinite(known).all()):
-        raise ValueError("y_init must hold no missing values; got NaN.")
+        row = int(np.flatnonzero(~np.isfinite(known).all(axis=1))[0])
+        raise ValueError(
+            f"y_init must hold no missing values, got NaN in row {row}: networks of "
+            "lags take each of these outputs (those of hidden states may do without). "
+            "Fill it in, or leave out the rows of X and y_init up to the last missing "
+            "one."
+        )
     return known
 
 

@@ -324,3 +324,20 @@ def test_nothing_to_score_names_both_reasons():
     y[::2] = np.nan
     with pytest.raises(ValueError, match="no row to score"):
         model.score(u, y)
+
+
+def test_what_a_free_run_cannot_begin_with():
+    u, y = record(80)
+    model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=(), tol=1.0).fit(u, y)
+    gap = y[:6].copy()
+    gap[3] = np.nan
+    refused = [
+        ({"y_init": gap}, "got NaN in row 3.*Fill it in, or leave out"),
+        ({"y_init": 0.5}, r"got one number\. Pass \[number\]"),
+        ({"horizon": 5}, "horizon=5 counts steps from measured outputs.*as y"),
+    ]
+    for arguments, problem in refused:
+        with pytest.raises(ValueError, match=problem):
+            model.predict(u, **arguments)
+    model.predict(u, horizon=1)
+    model.predict(u, y_init=[0.5])

@@ -9,7 +9,7 @@ from ..records.layout import Stage
 from ..records.state_runs import lay_out_for_fit
 from . import prior as evidence
 from .dense_rows import choose_fraction, take_fraction
-from .problem import Problem, is_constant, make_scaling, settings_of
+from .problem import Problem, is_constant, make_scaling, settings_of, warn_if_constant
 from .realization import LinearSystem, realize
 from .state_order import reduce_order
 
@@ -160,6 +160,7 @@ def pose_state_space(
     n_inputs, n_outputs, n_sessions = U.shape[1], Y.shape[1], len(starts) - 1
     scaling = _scaling(U, Y, n_states, n_sessions, scaling)
     inputs = slice(n_states, n_states + n_inputs)
+    warn_if_constant(Y)
     constant = is_constant(U)
     U = (U - scaling.x_offset[inputs]) / scaling.x_scale[inputs]
     Y = (Y - scaling.y_offset) / scaling.y_scale

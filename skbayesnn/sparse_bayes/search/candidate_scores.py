@@ -84,9 +84,8 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
         return zip(pairs, runner.run(tasks, samples, fraction), strict=False)
 
     def evaluate(pairs):
-        if not runner.clock.over(fraction) or not any(
-            search.may_keep(candidate) for candidate, _ in scores.fits
-        ):
+        has_fit = any(search.may_keep(candidate) for candidate, _ in scores.fits)
+        if not has_fit or not runner.clock.over(fraction):
             for pair, score in fit(pairs, 0):
                 scores.put(pair, score)
         scores.not_tried.extend(pair for pair in pairs if pair not in scores.fits)
