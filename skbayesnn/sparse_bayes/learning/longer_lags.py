@@ -37,7 +37,7 @@ def explained_by_longer_lags(record, residuals):
         known = np.isin(rows, complete_rows(U, Y, further, starts))
         Z = build_lag_matrix(U, Y, lags, rows[known])
         more = build_lag_matrix(U, Y, further, rows[known])
-        explained.append(_adjusted_fraction(Z, more, residuals[known]))
+        explained.append(adjusted_fraction(Z, more, residuals[known]))
     return explained
 
 
@@ -49,7 +49,11 @@ def _further(lags, signal):
     return Lags(np.full(n_further, signal), lag, *lags[2:])
 
 
-def _adjusted_fraction(Z, more, residuals):
+def adjusted_fraction(Z, more, residuals):
+    """The fraction that ``more`` regressors explain of what ``Z`` leave over.
+
+    NaN where rows are too few to tell.
+    """
     n_free = len(Z) - Z.shape[1] - 1
     n_left = n_free - more.shape[1]
     if n_left < 1:

@@ -17,6 +17,7 @@ from .ensemble_size import MOST, enough_members
 from .held_out import reference_errors
 from .held_out_runs import by_stretch
 from .members import close_to_best, rivals, share_out
+from .one_step import explained_by_lags
 from .results import COLUMNS, summarize
 from .runner import Clock, Runner
 from .samples import samples_to_score
@@ -39,12 +40,15 @@ class Found(NamedTuple):
         ``cv_results_``.
     cut_short : bool
         Whether the time was over before all candidates were tried.
+    explained_one_step : float
+        See `one_step`; NaN for models that are chosen to predict one step ahead.
     """
 
     model: DynamicModel
     members: Members
     results: dict
     cut_short: bool
+    explained_one_step: float
 
 
 def search_members(
@@ -87,7 +91,10 @@ def search_members(
     references = reference_errors(data, settings.focus)
     results = summarize(scores.table, list(shares), references, columns)
     model = make_searched_model(members, scores, data)
-    return Found(model, members, results, bool(scores.not_tried))
+    explained = np.nan
+    if settings.focus == "simulation":
+        explained = explained_by_lags(model.ensemble, given)
+    return Found(model, members, results, bool(scores.not_tried), explained)
 
 
 def start_seeds(seed, n_seeds):
