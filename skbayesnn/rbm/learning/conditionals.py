@@ -25,6 +25,8 @@ from ..threads import share_out
 
 # Additions that take as long as one input of a visible unit (measured).
 _WORK = 8
+# Inputs at all draws, 32 megabytes: with many features, some draws are left out.
+_MOST_INPUTS = 2**23
 
 
 class Conditionals(NamedTuple):
@@ -54,6 +56,7 @@ def draw(rbm, states, place):
 
     ``place`` is the seed and the numbers of a draw. Without hidden units there is one.
     """
+    states = states[: max(1, _MOST_INPUTS // states.shape[1])]
     h = draw_from(states, by_feature(rbm.weights), rbm.hidden, place)
     inputs = product(h, rbm.weights) if len(rbm.weights) else rbm.visible[None] * 0.0
     inputs += rbm.visible

@@ -210,8 +210,8 @@ def correct(settings, state, rows, batches, seed):
     up. Those that follow jump as well: else a model of rows in distant groups learns
     wrong shares of them, and ever larger weights.
     """
-    cd = contrastive.Settings(1, True, 0.0, 0.0, True, settings.averaging)
-    cd = cd._replace(jumps=True, jump_interval=_JUMP_INTERVAL)
+    jumping = {"jumps": True, "jump_interval": _JUMP_INTERVAL}
+    cd = contrastive.Settings(1, True, 0.0, 0.0, True, settings.averaging, **jumping)
     n_chains = min(settings.batch_size, len(state.chains.states))
     states = state.chains.states.copy()
     training = contrastive.init(

@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from rbm_models import exact_draws, make_unit, objective_of, random_model, random_states
 
 from skbayesnn.rbm import model as solver
@@ -104,6 +104,31 @@ def test_draws_tell_less_and_less_by_chance():
     assert abs(values.mean() - expected[0]) < 4 * values.std() / np.sqrt(20)
     assert values.std() < 0.1
     assert_allclose(fractions.mean(), expected[1], rtol=0.05)
+
+
+def test_draws_of_many_features_are_fewer(monkeypatch):
+    """And count as all of them, as far as they tell the same."""
+    rbm, model = random_model(3, 6, 1)
+    monkeypatch.setattr(conditionals, "_MOST_INPUTS", 6 * 200 + 5)
+    states = exact_draws(model, 500)
+    some = conditionals.draw(rbm, states, PLACE)
+    assert some.inputs.shape == (200, 6)
+    monkeypatch.undo()
+    every = conditionals.draw(rbm, states, PLACE)
+    assert_array_equal(some.inputs, every.inputs[:200])
+    data, unit = (
+        random_states(40, 6, 2),
+        make_unit([1.5, -2.0, 0.5, 1.0, -1.0, 0.4], 0.3),
+    )
+    found, expected = (
+        fw.gain(
+            objective_of("likelihood"),
+            fw.Samples(fw.pack(data), fw.pack(states), conditionals=draws),
+            unit,
+        )
+        for draws in (some, every)
+    )
+    assert_allclose(found, expected, rtol=0.1)
 
 
 def test_a_unit_that_makes_up_states_gains_nothing():
