@@ -119,7 +119,8 @@ class FrankWolfeRBM(BaseRBM):
         Markov chains of the current model. Half of them are held out from the search.
     n_gibbs_steps : int, default=5
         Steps of all chains before each search. In a standard RBM, a jump follows to
-        hidden states that training rows have, as with every fourth corrective step.
+        hidden states that training rows have, as with every fourth corrective step;
+        not before the searches of the linearised objective.
     n_search_rows : int, default=1000
         Training rows of a search, newly drawn each time, and as many for the check.
     max_search_iter : int, default=10

@@ -125,7 +125,7 @@ def step(settings, state, rows, seed):
     rng = generator(seed, Stream.UNIT_SEARCH, state.number)
     chains, acceptance = solver.gibbs(state.rbm, state.chains, settings.n_gibbs_steps)
     state = state._replace(chains=chains, number=state.number + 1)
-    if len(state.rbm.weights) and solver.is_standard(state.rbm):
+    if _jumps(settings, state.rbm):
         state = _jump(state, rows, rng)
     searched, checked = _draw_samples(settings, state, rows, rng)
     unit, objective = _search_penalty(settings, state, searched, checked, rng)
@@ -302,6 +302,12 @@ def _search(settings, objective, samples, checked, rng):
     return fw.search(objective, samples, start, n_iter, _SEARCH_TOL, checked)
 
 
+def _jumps(settings, rbm):
+    """Whether all chains jump before a search. Those of Algorithm 1 do not."""
+    is_written = settings.objective == "linearized"
+    return len(rbm.weights) > 0 and solver.is_standard(rbm) and not is_written
+
+
 def _jump(state, rows, rng):
     """The state after `jumps` of all chains, between the modes that some rows show.
 
@@ -318,7 +324,8 @@ def _jump(state, rows, rng):
 
 def _draw_samples(settings, state, rows, rng):
     """Samples to search on, and others to check on."""
-    is_standard = settings.alpha == "count" and solver.is_standard(state.rbm)
+    sums_out = settings.alpha == "count" and solver.is_standard(state.rbm)
+    sums_out &= settings.objective == "likelihood" or settings.unit_penalty is None
     n = min(settings.n_search_rows, max(1, len(rows) // 2))
     index = rng.choice(len(rows), size=min(2 * n, len(rows)), replace=False)
     states = state.chains.states
@@ -327,7 +334,7 @@ def _draw_samples(settings, state, rows, rng):
     both = []
     for part, model in [(index[:n], states[:half]), (index[-n:], states[half:])]:
         samples = fw.Samples(fw.gather(rows, np.sort(part)), fw.pack(model))
-        if is_standard:
+        if sums_out:
             place = derived_seed(int(rng.integers(2**62)), Stream.UNIT_SEARCH), 0, 0
             draws = conditionals.draw(state.rbm, model, place)
             samples = samples._replace(conditionals=draws)

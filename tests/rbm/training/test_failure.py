@@ -65,7 +65,7 @@ STRONG = np.full((1, 12), 5.0), np.zeros(1), np.zeros(12)
             4,
             n_chains=50,
             objective="linearized",
-            n_corrective_steps=10,
+            n_corrective_steps=0,
             random_state=0,
         ),
         ContrastiveDivergenceRBM(1, init=STRONG, max_iter=1, learning_rate=1e-3),
