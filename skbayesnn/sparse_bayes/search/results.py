@@ -3,7 +3,7 @@
 import numpy as np
 
 from .candidates import Candidate, geometric_mean
-from .one_step import LAGS
+from .one_step_errors import LAGS
 
 # Columns of ``cv_results_`` that describe a candidate.
 COLUMNS = (

@@ -17,7 +17,7 @@ from .ensemble_size import MOST, enough_members
 from .held_out import reference_errors
 from .held_out_runs import by_stretch
 from .members import close_to_best, rivals, share_out
-from .one_step import explained_by_lags
+from .one_step_errors import explained_by_lags
 from .results import COLUMNS, summarize
 from .runner import Clock, Runner
 from .samples import samples_to_score
@@ -41,7 +41,7 @@ class Found(NamedTuple):
     cut_short : bool
         Whether the time was over before all candidates were tried.
     explained_one_step : float
-        See `one_step`; NaN for models that are chosen to predict one step ahead.
+        See `one_step_errors`; NaN for models that are chosen to predict one step ahead.
     """
 
     model: DynamicModel

@@ -8,7 +8,7 @@ from search_cases import quietly
 
 from skbayesnn import DynamicSystemRegressor, SparseBayesNARXRegressor
 from skbayesnn.sparse_bayes.search import searched_ensemble
-from skbayesnn.sparse_bayes.search.one_step import explained_by_lags
+from skbayesnn.sparse_bayes.search.one_step_errors import explained_by_lags
 
 
 def disturbed(n=300):
