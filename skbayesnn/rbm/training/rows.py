@@ -16,7 +16,7 @@ from ..visible import BINARY
 
 # Rows that count, of which an index is kept in memory.
 MAX_ROWS = 10**8
-# Sum of weights, for each row that has one, below which rows that are left out are
+# Mean weight of the rows that have one, below which to leave out so many of them is
 # rather a mistake.
 _LEAST_WEIGHT = 0.5
 

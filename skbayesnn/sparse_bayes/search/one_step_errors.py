@@ -33,15 +33,16 @@ def explained_by_lags(ensemble, given):
     U, Y = given.U[part], given.Y[part]
     starts = np.array([0, len(Y)])
     record = Record(U, Y, None, starts)
-    n_known = ensemble.max_lag
-    if len(Y) <= n_known:
-        return np.nan
-    with np.errstate(all="ignore"):
-        errors = Y - ensembles.forecast(ensemble, record, n_known, 1, False).mean
-        errors /= np.nanstd(Y, axis=0)
     lags = make_lags(U.shape[1], Y.shape[1], LAGS, LAGS, True)
     rows = complete_rows(U, Y, lags, starts)
-    rows = rows[rows >= n_known]
-    rows = rows[np.isfinite(errors[rows]).all(axis=1)]
+    rows = rows[rows >= ensemble.max_lag]
+    if len(Y) <= ensemble.max_lag:
+        return np.nan
+    predicted = ensembles.forecast(ensemble, record, ensemble.max_lag, 1, False).mean
+    rows = rows[np.isfinite(predicted[rows]).all(axis=1)]
+    if not len(rows):
+        return np.nan
+    scale = Y[rows].std(axis=0)
+    errors = (Y - predicted)[rows] / np.where(scale > 0.0, scale, 1.0)
     regressors = build_lag_matrix(U, Y, lags, rows)
-    return adjusted_fraction(np.empty((len(rows), 0)), regressors, errors[rows])
+    return adjusted_fraction(np.empty((len(rows), 0)), regressors, errors)

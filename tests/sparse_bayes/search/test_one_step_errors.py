@@ -58,6 +58,7 @@ def test_rows_that_tell():
     y[[50, 120]] = np.nan
     assert explained_by_lags(ensemble, given(u, y)) == pytest.approx(whole, abs=0.02)
     assert np.isnan(explained_by_lags(ensemble, given(u[:12], y[:12])))
+    assert np.isnan(explained_by_lags(ensemble, given(u, np.full(300, np.nan))))
 
 
 @pytest.mark.parametrize(
