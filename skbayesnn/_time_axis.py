@@ -67,10 +67,11 @@ def split_time(data, name):
         # polars takes no keyword, pandas no bare name
         is_polars = type(data).__module__.startswith("polars")
         data = data.drop(COLUMN) if is_polars else data.drop(columns=COLUMN)
-        _refuse_other_times(data, name)
-        return data, TimeAxis(stamps, True)
+        axis = TimeAxis(stamps, True)
+    else:
+        axis = _axis_of_index(getattr(data, "index", None))
     _refuse_other_times(data, name)
-    return data, _axis_of_index(getattr(data, "index", None))
+    return data, axis
 
 
 def _refuse_other_times(data, name):

@@ -86,6 +86,11 @@ def check_spread(spread, name):
 def check_outputs(y, name="y", *, allow_nan=True):
     """Measured outputs (n,) or (n, n_outputs) as float64, NaN for missing values."""
     check_mask(y, name)
+    if np.isscalar(y):
+        raise ValueError(
+            f"{name} must hold outputs row by row; got {y!r}. Pass [{y!r}] for a "
+            "single row."
+        )
     return check_array(
         y,
         dtype=np.float64,

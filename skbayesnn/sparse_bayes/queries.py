@@ -67,11 +67,6 @@ def _check_free_run_inputs(X):
 def check_outputs(estimator, y, name):
     """Outputs as an array (n_rows, n_outputs); their names are compared."""
     model = estimator._model
-    if np.ndim(y) == 0:
-        raise ValueError(
-            f"{name} must hold outputs row by row; got one number. Pass [number] for a "
-            "single row."
-        )
     y, _ = split_time(y, name)
     check_names(y, getattr(estimator, "output_names_", None), name)
     Y = checks.check_outputs(y, name)

@@ -333,7 +333,7 @@ def test_what_a_free_run_cannot_begin_with():
     gap[3] = np.nan
     refused = [
         ({"y_init": gap}, "got NaN in row 3.*Fill it in, or leave out"),
-        ({"y_init": 0.5}, r"got one number\. Pass \[number\]"),
+        ({"y_init": 0.5}, r"got 0\.5\. Pass \[0\.5\]"),
         ({"horizon": 5}, "horizon=5 counts steps from measured outputs.*as y"),
     ]
     for arguments, problem in refused:

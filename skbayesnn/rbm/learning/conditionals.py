@@ -23,8 +23,8 @@ from ..kernels import tilts
 from ..states import by_feature, draw_from, product
 from ..threads import share_out
 
-# Additions that take as long as one input of a visible unit (measured).
-_WORK = 8
+# Additions that take as long as one input of a visible unit (measured: 23 and 47).
+_WORK = 25
 # Inputs at all draws, 32 megabytes: with many features, some draws are left out.
 _MOST_INPUTS = 2**23
 
@@ -42,13 +42,11 @@ class LogMean(NamedTuple):
     """log E_model[exp(a(v))] of a unit, and its slopes."""
 
     value: float
-    effective_fraction: float
-    """effective number of draws over their number, weighted to the model with the
-    unit"""
     weights: np.ndarray
     """slope by the weights, (n_features,) float64"""
     bias: float
-    shift: float
+    input: float
+    """mean of x in the model with the unit: minus the slope by s"""
 
 
 def draw(rbm, states, place):
@@ -56,16 +54,23 @@ def draw(rbm, states, place):
 
     ``place`` is the seed and the numbers of a draw. Without hidden units there is one.
     """
-    states = states[: max(1, _MOST_INPUTS // states.shape[1])]
-    h = draw_from(states, by_feature(rbm.weights), rbm.hidden, place)
-    inputs = product(h, rbm.weights) if len(rbm.weights) else rbm.visible[None] * 0.0
-    inputs += rbm.visible
+    if len(rbm.weights):
+        states = states[: max(1, _MOST_INPUTS // states.shape[1])]
+        h = draw_from(states, by_feature(rbm.weights), rbm.hidden, place)
+        inputs = product(h, rbm.weights)
+        inputs += rbm.visible
+    else:
+        inputs = rbm.visible[None].copy()
+    # by the kernel of those with a unit: one without weights changes nothing at all
     none = np.zeros_like(rbm.visible)
     return Conditionals(inputs, _log_normalisers(inputs, none, np.zeros(2))[:, :1])
 
 
 def log_mean(conditionals, weights, bias, shift):
-    """The value and the effective fraction of `LogMean`."""
+    """The value of `LogMean`, and the effective number of draws over their number.
+
+    The latter are weighted to the model with the unit.
+    """
     log_ratios, _ = _log_ratios(conditionals, weights, bias, shift)
     return _log_mean(log_ratios)[:2]
 
@@ -73,7 +78,7 @@ def log_mean(conditionals, weights, bias, shift):
 def log_mean_and_slopes(conditionals, weights, bias, shift):
     """The `LogMean` of a unit of weights (n_features,) float32."""
     log_ratios, t = _log_ratios(conditionals, weights, bias, shift)
-    value, effective, shares = _log_mean(log_ratios)
+    value, _, shares = _log_mean(log_ratios)
     means, of_draws = np.empty((2, len(weights))), shares.astype(np.float32)
     tilt = t.astype(np.float32)
 
@@ -82,10 +87,9 @@ def log_mean_and_slopes(conditionals, weights, bias, shift):
         tilts.weighted_means(inputs, weights, tilt, of_draws, means, first, last)
 
     share_out(call, len(weights), _WORK * conditionals.inputs.size)
-    # both terms of exp(a(v)) fall as fast with s
-    of_shift = -bias - float(weights @ means.sum(axis=0))
     of_bias = float(shares.sum(axis=0) @ t)
-    return LogMean(value, effective, t @ means, of_bias, of_shift)
+    input_ = bias + float(weights @ means.sum(axis=0))
+    return LogMean(value, t @ means, of_bias, input_)
 
 
 def _log_ratios(conditionals, weights, bias, shift):

@@ -31,7 +31,7 @@ from ..kernels import units as kernels
 from ..model import BLOCK_ROWS
 from ..states import by_feature, product
 from ..threads import share_out
-from .conditionals import Conditionals, log_mean, log_mean_and_slopes
+from .conditionals import Conditionals, LogMean, log_mean, log_mean_and_slopes
 
 # Points from which a search may start, and the norm of their weights.
 _N_STARTS = 8
@@ -172,9 +172,6 @@ class Unit(NamedTuple):
     n_evaluations: int
 
 
-_ONE_UNIT = Objective("likelihood", 0.0, None)
-
-
 def pack(V):
     """Rows (n_rows, n_features), 0 and 1 as uint8, or float32 in [0, 1]."""
     if _is_binary(V):
@@ -200,15 +197,19 @@ def gain(objective, samples, unit):
 
 def gains(objective, samples, units, fractions):
     """The same of units that enter together, scaled by each of some fractions."""
-    if _is_summed_out(objective, samples) and len(units) == 1:
-        return [_summed_out_gain(samples, *units, fraction) for fraction in fractions]
+    fractions = np.float32(fractions)
     values = np.zeros(len(fractions))
-    terms = np.zeros((len(fractions), len(samples.model)))
     for unit in units:
         at_data = samples.data.inputs(unit.weights, unit.bias)
-        at_model = samples.model.inputs(unit.weights, unit.bias)
-        for k, fraction in enumerate(np.float32(fractions)):
+        for k, fraction in enumerate(fractions):
             values[k] += _change(objective, fraction * at_data, unit.shift).mean()
+    if _is_summed_out(objective, samples) and len(units) == 1:
+        pairs = zip(values, fractions, strict=True)
+        return [_summed_out_gain(samples, *units, *pair) for pair in pairs]
+    terms = np.zeros((len(fractions), len(samples.model)))
+    for unit in units:
+        at_model = samples.model.inputs(unit.weights, unit.bias)
+        for k, fraction in enumerate(fractions):
             terms[k] += _change(objective, fraction * at_model, unit.shift)
     return [_gain(objective, samples, *one) for one in zip(values, terms, strict=True)]
 
@@ -218,12 +219,10 @@ def _is_summed_out(objective, samples):
     return objective.kind == "likelihood" and samples.conditionals is not None
 
 
-def _summed_out_gain(samples, unit, fraction):
-    """`Gain` of a fraction of a unit of weight 1, by the hidden states of the model."""
-    weights, bias = np.float32(fraction) * unit.weights, fraction * unit.bias
-    x = samples.data.inputs(weights, bias)
-    value = _change(_ONE_UNIT, x, unit.shift).mean()
-    expected, effective = log_mean(samples.conditionals, weights, bias, unit.shift)
+def _summed_out_gain(samples, unit, value, fraction):
+    """`Gain` of a fraction of a unit, from E_data and hidden states of the model."""
+    part = fraction * unit.weights, float(fraction) * unit.bias
+    expected, effective = log_mean(samples.conditionals, *part, unit.shift)
     return Gain(float(value - expected), effective * len(samples.model))
 
 
@@ -356,48 +355,39 @@ def value_and_gradient(objective, samples, w, shift):
 
     Sums are float64. The shift of the linearised objective stays where it is.
     """
-    weights = w[:-1].astype(np.float32)
+    weights, c = w[:-1].astype(np.float32), objective.unit_weight
     data = _respond(samples.data, weights, w[-1])
     if _is_summed_out(objective, samples):
-        return _summed_out_value_and_gradient(objective, samples, data, w, shift)
-    model = _respond(samples.model, weights, w[-1])
-    c, n_model = objective.unit_weight, len(samples.model)
-    value = _data_value(objective, samples, data, shift)
-    terms, log_ratio = _model_terms(objective, samples, model, shift)
-    if objective.kind == "linearized":
-        value -= terms.mean()
-        fractions = np.full(n_model, 1.0 / n_model)
-        shift_slope = 0.0
+        expected = log_mean_and_slopes(samples.conditionals, weights, w[-1], shift)
     else:
-        log_mean = _log_mean_exp(log_ratio)
-        value -= log_mean
-        fractions = np.exp(log_ratio - log_mean) / n_model
-        shift_slope = c * (fractions @ model.x - _mean(data.x))
+        expected = _mean_over_draws(objective, samples, weights, w[-1], shift)
+    value = _data_value(objective, samples, data, shift) - expected.value
     s_data = np.float32(c / len(samples.data)) * (data.mean - np.float32(shift))
-    s_model = (c * fractions * (model.mean - shift)).astype(np.float32)
     slope = np.empty_like(w)
-    slope[:-1] = samples.data.weighted_sum(s_data)
-    slope[:-1] -= samples.model.weighted_sum(s_model)
-    slope[-1] = s_data.sum(dtype=np.float64) - s_model.sum(dtype=np.float64)
+    slope[:-1] = samples.data.weighted_sum(s_data) - expected.weights
+    slope[-1] = s_data.sum(dtype=np.float64) - expected.bias
     strength = c * objective.unit_penalty
     value -= 0.5 * strength * float(w @ w)
     slope -= strength * w
+    is_searched = objective.kind == "likelihood"
+    shift_slope = c * (expected.input - _mean(data.x)) if is_searched else 0.0
     return float(value), slope, float(shift_slope)
 
 
-def _summed_out_value_and_gradient(objective, samples, data, w, shift):
-    """The same by the hidden states of the model."""
-    weights, strength = w[:-1].astype(np.float32), objective.unit_penalty
-    expected = log_mean_and_slopes(samples.conditionals, weights, w[-1], shift)
-    value = _data_value(objective, samples, data, shift) - expected.value
-    s_data = np.float32(1.0 / len(samples.data)) * (data.mean - np.float32(shift))
-    slope = np.append(
-        samples.data.weighted_sum(s_data) - expected.weights,
-        s_data.sum(dtype=np.float64) - expected.bias,
-    )
-    value -= 0.5 * strength * float(w @ w)
-    shift_slope = -_mean(data.x) - expected.shift
-    return float(value), slope - strength * w, float(shift_slope)
+def _mean_over_draws(objective, samples, weights, bias, shift):
+    """The `LogMean` by draws of visible states; linearised, the mean."""
+    model = _respond(samples.model, weights, bias)
+    c, n_model = objective.unit_weight, len(samples.model)
+    terms, log_ratio = _model_terms(objective, samples, model, shift)
+    if objective.kind == "linearized":
+        value = terms.mean()
+        fractions = np.full(n_model, 1.0 / n_model)
+    else:
+        value = _log_mean_exp(log_ratio)
+        fractions = np.exp(log_ratio - value) / n_model
+    s = (c * fractions * (model.mean - shift)).astype(np.float32)
+    slopes = samples.model.weighted_sum(s), s.sum(dtype=np.float64)
+    return LogMean(value, *slopes, fractions @ model.x)
 
 
 def _change(objective, x, shift):

@@ -75,8 +75,9 @@ class Rows:
 
     def hold_grey_values(self):
         """Whether some value is a probability between 0 and 1."""
-        values = self.X.data if sp.issparse(self.X) else self.X
-        return not self.are_states and bool(((values != 0) & (values != 1)).any())
+        if self.are_states:
+            return False
+        return any(states.dtype != np.uint8 for states in self.blocks())
 
     def subset(self, index):
         """The rows of an index array, without a copy of them."""

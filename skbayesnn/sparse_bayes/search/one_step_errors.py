@@ -30,16 +30,15 @@ def explained_by_lags(ensemble, given):
     longest = int(np.argmax(np.diff(given.starts)))
     end = given.starts[longest + 1]
     part = slice(max(given.starts[longest], end - ROWS), end)
-    U, Y = given.U[part], given.Y[part]
+    U, Y, n_known = given.U[part], given.Y[part], ensemble.max_lag
+    if len(Y) <= n_known:
+        return np.nan
     starts = np.array([0, len(Y)])
     record = Record(U, Y, None, starts)
+    predicted = ensembles.forecast(ensemble, record, n_known, 1, False).mean
     lags = make_lags(U.shape[1], Y.shape[1], LAGS, LAGS, True)
     rows = complete_rows(U, Y, lags, starts)
-    rows = rows[rows >= ensemble.max_lag]
-    if len(Y) <= ensemble.max_lag:
-        return np.nan
-    predicted = ensembles.forecast(ensemble, record, ensemble.max_lag, 1, False).mean
-    rows = rows[np.isfinite(predicted[rows]).all(axis=1)]
+    rows = rows[(rows >= n_known) & np.isfinite(predicted[rows]).all(axis=1)]
     if not len(rows):
         return np.nan
     scale = Y[rows].std(axis=0)
