@@ -20,6 +20,7 @@ from .learning.state_order import count_states
 from .learning.state_space_problem import pose_state_space
 from .parameters import STATE_SPACE_CONSTRAINTS, learning_options
 from .prediction.hidden_states import make_network, rows_that_tell
+from .prediction.told_runs import predicts
 from .records.state_runs import without_gaps
 from .regressor_texts import TEXTS
 from .training_record import check_training_record, no_sample_weight
@@ -68,7 +69,8 @@ class SparseBayesStateSpaceRegressor(
         Starts of the fit, since one may end in a poor optimum. Every second one begins
         at a linear model, the others at random dynamics. After 15 cycles the quarter
         with the best objectives goes on, at least two and ``n_estimators``; of these
-        the best objective is kept.
+        the best objective is kept. Those that err more than the mean of the record
+        does, once its first rows have told the states, are left out if any does not.
     n_estimators : int, default=1
         Networks of an ensemble: the best of ``n_restarts`` starts, or of as many
         starts as there are networks. Predictions are their median, standard deviations
@@ -272,6 +274,7 @@ class SparseBayesStateSpaceRegressor(
         earlier = start if fit is None else fit.networks[0].start
         scaling = None if earlier is None else earlier.scaling
         problem = pose_state_space(options, *arguments, scaling)
+        problem = problem._replace(predicts=predicts)
         if fit is None and start is not None:
             learned = resume(problem, start, draw_seed(self.random_state))
             fit = Fit((learned,), int(learned.diverged), False)

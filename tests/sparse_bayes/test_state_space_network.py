@@ -1,6 +1,7 @@
 """The state-space regressor: systems that are known, its arguments, its attributes."""
 
 import re
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from sklearn.metrics import r2_score
 from skbayesnn import SparseBayesStateSpaceRegressor
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning, ExtrapolationWarning
-from skbayesnn.sparse_bayes.learning import restarts
+from skbayesnn.sparse_bayes import state_space_network
+from skbayesnn.sparse_bayes.learning import order_search, restarts
+from skbayesnn.sparse_bayes.learning.result import Fit
 from skbayesnn.sparse_bayes.prediction import state_forecast
 
 
@@ -231,6 +234,46 @@ def test_of_several_restarts_the_best_objective_is_kept():
     assert objectives[1] <= objectives[0]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_starts_that_do_not_predict_their_own_record_are_left_out(monkeypatch):
+    """The best of the others is kept; if none predicts, the best of all."""
+    u, y = make_coupled_drives(80, return_X_y=True, random_state=0)
+    tried = []
+
+    def best(is_model):
+        """The objective that is kept."""
+
+        def predicts(_, state):
+            tried.append(state.objective)
+            return is_model(state.objective)
+
+        monkeypatch.setattr(state_space_network, "predicts", predicts)
+        model = SparseBayesStateSpaceRegressor(
+            1, hidden_layer_sizes=2, n_restarts=3, max_cycles=3, random_state=0
+        )
+        return model.fit(u, y).history_["objective_pruned"][-1]
+
+    first = best(lambda objective: True)
+    objectives = sorted(set(tried))
+    assert len(objectives) > 1 and first == objectives[0]
+    assert best(lambda objective: objective > first) == objectives[1]
+    assert best(lambda objective: False) == first
+
+
+@pytest.mark.parametrize(
+    ("fewer", "more", "chosen"),
+    [(True, True, True), (True, False, True), (False, True, False)],
+)
+def test_fewer_states_are_no_better_if_they_predict_nothing(fewer, more, chosen):
+    """And always better than others that predict nothing."""
+    network = namedtuple("Network", "diverged")(False)
+    fits = [Fit((network,), 0, False, predicts) for predicts in (fewer, more)]
+    costs = iter([1.0, 2.0] if fewer == more else [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order_search, "_cost", lambda *_: next(costs))
+        assert order_search._is_better(None, *fits) is chosen
+
+
 def test_states_that_the_outputs_do_not_need_are_pruned():
     """Five states are offered to a system of two."""
     U, y, number, _ = cases.records((200, 200), noise=0.05)
@@ -399,3 +442,38 @@ def test_drives_whose_sign_is_hidden():
         assert 0.85 < np.mean(np.abs(error) < 1.96 * std[10:]) <= 1.0
     assert max(errors) < 0.04
     assert orders.count(3) >= 3
+
+
+def growing_batches(n_batches, seed):
+    """Inputs, outputs and batches of 40 rows: cells that grow on what is fed.
+
+    What is left of the food is not measured, and too much of it slows them.
+    """
+    rng, rows = np.random.default_rng(seed), []
+    for batch in range(n_batches):
+        cells, food = rng.uniform(0.2, 0.6), rng.uniform(5.0, 12.0)
+        for row in range(40):
+            if row % 8 == 0:
+                feed = rng.uniform(0.0, 0.6)
+            for _ in range(5):
+                growth = 0.5 * food / (1.5 + food + food**2 / 30.0) * cells
+                cells += 0.1 * (growth - 0.03 * cells)
+                food = max(food + 0.1 * (feed - 2.0 * growth), 0.0)
+            measured = cells * (1.0 + 0.02 * rng.standard_normal())
+            rows.append((feed, measured, batch))
+    u, y, batch = np.array(rows).T
+    return u[:, None], y, batch
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3])
+def test_short_batches_are_predicted_from_their_first_rows(seed):
+    """The best objective explains each batch by a start that no rows tell."""
+    u, y, batch = growing_batches(6, seed=0)
+    model = SparseBayesStateSpaceRegressor(random_state=seed)
+    model.fit(u, y, sessions=batch)
+    errors = [
+        (model.predict(u[rows], y_init=y[rows][:16]) - y[rows])[16:]
+        for rows in (batch == number for number in range(6))
+    ]
+    assert np.sqrt(np.mean(np.square(errors))) < 0.5 * np.std(y)

@@ -69,8 +69,11 @@ def _order(problem, fit):
 
 
 def _is_better(problem, smaller, fit):
-    diverged = smaller.networks[0].diverged
-    return not diverged and _cost(problem, smaller) <= _cost(problem, fit)
+    if smaller.networks[0].diverged:
+        return False
+    if smaller.predicts != fit.predicts:
+        return smaller.predicts
+    return _cost(problem, smaller) <= _cost(problem, fit)
 
 
 def _hopeless(problem, fit, n_states):

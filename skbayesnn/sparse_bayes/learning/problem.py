@@ -84,6 +84,8 @@ class Problem(NamedTuple):
     n_screening : stages after which only the better starts go on; 0 for none
     reduce : behind the last stage, yields the cycles of a network with fewer states, as
         `state_order.reduce_order` does, or None
+    predicts : whether a fit, the problem and its last `cycle.State`, predicts its own
+        record from where predictions start; None where these are the starts of the fit
     """
 
     data: OneStepData
@@ -104,6 +106,7 @@ class Problem(NamedTuple):
     starts: object = None
     n_screening: int = 0
     reduce: object = None
+    predicts: object = None
 
 
 def make_scaling(X, Y, normalize, sample_weight=None):

@@ -42,6 +42,7 @@ class Run(NamedTuple):
     diverged : whether the free run of the last stage left the plausible range, so that
         ``state`` is that of an earlier stage
     n_stages : number of stages that it has been through
+    predicts : whether it predicts the record that it was fitted to, see `Problem`
     """
 
     state: sparse_bayes.State
@@ -49,6 +50,7 @@ class Run(NamedTuple):
     interrupted: bool
     diverged: bool
     n_stages: int
+    predicts: bool
 
 
 def learn(
@@ -63,7 +65,8 @@ def learn(
 ):
     """The best networks of several starts, as a `Fit`.
 
-    Starts that diverged are left out, unless all of them did.
+    Starts that diverged are left out, unless all of them did, and those that do not
+    predict what they were fitted to, unless none does.
 
     Parameters
     ----------
@@ -92,8 +95,7 @@ def learn(
             return None
     if not (screened and interrupted):
         runs, interrupted = run_restarts(problem, begun, n_jobs, keep)
-    ranked = _rank(problem, runs)
-    kept = [run for run in ranked if not run.diverged][:n_networks] or ranked[:1]
+    kept = _kept(_rank(problem, runs), n_networks)
     if kept[0].state is None:
         raise ValueError(
             "Every start diverged in its first cycle, so there is no model. Rescale X "
@@ -103,6 +105,7 @@ def learn(
         networks=tuple(learned_network(problem, run) for run in kept),
         n_diverged=out + sum(run.diverged for run in runs),
         interrupted=interrupted,
+        predicts=kept[0].predicts,
     )
     if not (interrupted or fit.networks[0].finished):
         _warn_unfinished(fit.networks[0], problem.max_cycles)
@@ -125,6 +128,13 @@ def _rank(problem, runs):
         return runs
     errors = [_ranking_error(problem, run) for run in runs]
     return [runs[k] for k in np.argsort(errors, kind="stable")]
+
+
+def _kept(ranked, n_networks):
+    """The best runs that are models."""
+    whole = [run for run in ranked if not run.diverged]
+    predict = [run for run in whole if run.predicts]
+    return (predict or whole or ranked[:1])[:n_networks]
 
 
 def _ranking_error(problem, run):
@@ -230,7 +240,9 @@ def run_start(problem, seed, before=None, n_stages=None):
             if not history:
                 raise
             interrupted = True
-    return Run(state, history, interrupted, diverged, n_stages)
+    ended = n_stages == len(problem.stages) and not (diverged or interrupted)
+    predicts = not (ended and problem.predicts) or problem.predicts(problem, state)
+    return Run(state, history, interrupted, diverged, n_stages, predicts)
 
 
 def _skippable(problem, number, network):

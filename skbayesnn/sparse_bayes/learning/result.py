@@ -41,11 +41,13 @@ class Fit(NamedTuple):
 
     n_diverged : number of starts that diverged
     interrupted : whether Ctrl-C ended the fit
+    predicts : whether the best one predicts its own record, see `Problem`
     """
 
     networks: tuple
     n_diverged: int
     interrupted: bool
+    predicts: bool = True
 
 
 def learned_network(problem, run):

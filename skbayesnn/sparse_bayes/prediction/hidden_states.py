@@ -107,13 +107,54 @@ def rows_that_tell(n_states):
     return ROWS_PER_STATE * n_states
 
 
+class TrainedStates(NamedTuple):
+    """The states that a fitted network had in its training record.
+
+    mean, covariance, visited : as in `StateSpaceNetwork`
+    reached : rows of the record that its run reached
+    centred : (n_reached, n_states), the states there, less their mean
+    """
+
+    fitted: FittedNetwork
+    mean: np.ndarray
+    covariance: np.ndarray
+    visited: np.ndarray
+    reached: np.ndarray
+    centred: np.ndarray
+
+    @property
+    def n_states(self):
+        return len(self.mean)
+
+
 def make_network(fitted, data):
     """The network that was fitted to `StateRunData`, with the states it had there."""
-    network, n_states = fitted.network, data.run.initial.shape[1]
-    run = select_features(data.run, network.units[0])
-    every, _ = run_states(network.layers, run, len(fitted.noise_std))
+    states, run = trained_states(fitted, data.run), data.run
+    selected = select_features(run, fitted.network.units[0])
+    some = _evenly(len(states.reached), MOST_ROWS)
+    rows, centred = states.reached[some], states.centred[some]
+    followed = _followed(fitted, selected, rows, centred)
+    noise = learn_noise(fitted, selected, data.Y, states.covariance)
+    n_inputs = len(run.state) - states.n_states - int(run.begin.sum())
+    return StateSpaceNetwork(
+        fitted,
+        states.mean,
+        states.covariance,
+        states.visited,
+        followed,
+        noise.process,
+        noise.measurement,
+        n_inputs,
+    )
+
+
+def trained_states(fitted, run):
+    """`TrainedStates` along the run of a training record."""
+    network = fitted.network
+    selected = select_features(run, network.units[0])
+    every, _ = run_states(network.layers, selected, len(fitted.noise_std))
     # the row before each session holds no state
-    reached = np.flatnonzero(~data.run.begin & np.isfinite(every).all(axis=1))
+    reached = np.flatnonzero(~run.begin & np.isfinite(every).all(axis=1))
     states = every[reached]
     mean = states.mean(axis=0)
     centred = states - mean
@@ -121,20 +162,7 @@ def make_network(fitted, data):
     spread = max(float(np.trace(covariance)) / len(covariance), 1e-6)
     covariance[np.diag_indices_from(covariance)] += RIDGE * spread
     visited = states[_evenly(len(states), N_CANDIDATES)]
-    some = _evenly(len(states), MOST_ROWS)
-    followed = _followed(fitted, run, reached[some], centred[some])
-    noise = learn_noise(fitted, run, data.Y, covariance)
-    n_inputs = len(data.run.state) - n_states - int(data.run.begin.sum())
-    return StateSpaceNetwork(
-        fitted,
-        mean,
-        covariance,
-        visited,
-        followed,
-        noise.process,
-        noise.measurement,
-        n_inputs,
-    )
+    return TrainedStates(fitted, mean, covariance, visited, reached, centred)
 
 
 def _evenly(n_rows, most):
