@@ -1,5 +1,6 @@
 """Checks of data that do not depend on a model."""
 
+from contextlib import contextmanager
 from numbers import Integral
 
 import numpy as np
@@ -38,16 +39,64 @@ def validate_data(estimator, X, *y, **options):
 
     The sum by which it looks for infinities warns of those of both signs.
     """
-    for array, name in zip((X, *y), ("X", "y"), strict=False):
+    named = list(zip((X, *y), ("X", "y"), strict=False))
+    for array, name in named:
         check_mask(array, name)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"), _text_named(named):
         return validation.validate_data(estimator, X, *y, **options)
 
 
 def check_array(array, **options):
     """As scikit-learn's, without a warning before it refuses infinities."""
-    with np.errstate(invalid="ignore"):
+    named = [(array, options.get("input_name") or "The array")]
+    with np.errstate(invalid="ignore"), _text_named(named):
         return validation.check_array(array, **options)
+
+
+@contextmanager
+def _text_named(named):
+    """Say which column holds text, where scikit-learn only says that there is some.
+
+    ``named`` holds data and their names, in the order in which they are checked.
+    """
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        if not ("convert string to float" in text or "arrays of bytes/str" in text):
+            raise
+        for array, name in named:
+            found = _find_text(array)
+            if found is not None:
+                place, value = found
+                raise ValueError(
+                    f"{name} must hold numbers; found the text {value!r}{place}. Turn "
+                    "text into numbers, as scikit-learn's OneHotEncoder does, or leave "
+                    "such columns out."
+                ) from error
+        raise
+
+
+def _find_text(array):
+    """Where the first text that is no number stands, and the text; None without."""
+    columns = getattr(array, "columns", None)
+    # one of pandas or polars holds each column in an array of its own
+    is_frame = columns is not None and hasattr(array, "to_numpy")
+    values = np.asarray(array, dtype=object)
+    for k, column in enumerate(values.reshape(len(values), -1).T):
+        for value in column:
+            if isinstance(value, str | bytes) and not _is_number(value):
+                where = f" in column {columns[k] if is_frame else k!r}"
+                return where if values.ndim > 1 else "", str(value)
+    return None
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def check_mask(array, name):

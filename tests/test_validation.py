@@ -1,9 +1,11 @@
 """Checks of data: what passes unchanged, and the messages about what does not."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
+from skbayesnn import SparseBayesMLPRegressor
 from skbayesnn import _validation as checks
 
 
@@ -14,6 +16,44 @@ def test_columns():
     with pytest.raises(ValueError, match="my_y contains infinity"):
         checks.as_columns([1.0, np.inf], "my_y")
     assert checks.as_columns([1.0, np.inf], "y", allow_inf=True)[1, 0] == np.inf
+
+
+TEXT = [[0.5, "1.5", 1.0], [1.0, "2.5", "on"]]
+
+
+@pytest.mark.parametrize(
+    ("make", "place"),
+    [
+        (list, "in column 2"),
+        (lambda rows: np.array(rows, dtype=object), "in column 2"),
+        (np.array, "in column 2"),
+        (lambda rows: pd.DataFrame(rows, columns=["a", "b", "c"]), "in column 'c'"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, "numeric"])
+def test_text_is_named(make, place, dtype):
+    estimator, X = SparseBayesMLPRegressor(), make(TEXT)
+    message = f"^X must hold numbers; found the text 'on' {place}[.] Turn text into"
+    with pytest.raises(ValueError, match=message) as caught:
+        checks.validate_data(estimator, X, dtype=dtype)
+    assert "string" in str(caught.value.__cause__)
+
+
+def test_text_in_outputs_is_named():
+    message = "^y must hold numbers; found the text 'a'[.]"
+    with pytest.raises(ValueError, match=message):
+        SparseBayesMLPRegressor().fit(np.ones((2, 1)), ["1", "a"])
+    with pytest.raises(ValueError, match="^y_true must hold .* 'a' in column 1[.]"):
+        checks.check_array(np.array([["1", "a"]]), dtype=float, input_name="y_true")
+
+
+def test_another_error_stays_as_it_is():
+    X = np.array([[1.0, {}]], dtype=object)
+    with pytest.raises(TypeError, match="must be a string or a real number"):
+        checks.validate_data(SparseBayesMLPRegressor(), X, dtype=float)
+    # all text is of numbers: the kind of the array is the fault
+    with pytest.raises(ValueError, match="not compatible with arrays of bytes/str"):
+        checks.check_array(np.array([["1", "2"]]), dtype="numeric")
 
 
 @pytest.mark.parametrize("n_initialization", [-1, 5, 6])
