@@ -6,6 +6,7 @@ __all__ = [
     "InconsistentVersionWarning",
     "MissingInputWarning",
     "MixingWarning",
+    "OutlierWarning",
     "SamplingWarning",
     "ScoringWarning",
 ]
@@ -100,6 +101,31 @@ class MixingWarning(UserWarning):
     >>> import warnings
     >>> from skbayesnn.exceptions import MixingWarning
     >>> warnings.simplefilter("error", MixingWarning)
+    """
+
+
+class OutlierWarning(UserWarning):
+    """Warn that some outputs are held to be wrong, and replaced before a search.
+
+    See Also
+    --------
+    DynamicSystemRegressor : ``outliers`` says what is done with them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skbayesnn import DynamicSystemRegressor
+    >>> from skbayesnn.datasets import make_cascaded_tanks
+    >>> u, y = make_cascaded_tanks(300, return_X_y=True, random_state=0)
+    >>> y[100] += 5.0
+    >>> model = DynamicSystemRegressor("linear", lags=[2], random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = model.fit(u, y)
+    >>> [warning.category.__name__ for warning in caught]
+    ['OutlierWarning']
+    >>> model.outliers_.nonzero()[0].tolist()
+    [100]
     """
 
 

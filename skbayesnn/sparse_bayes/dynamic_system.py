@@ -41,7 +41,7 @@ STATES_STARTS = 4
 # What the parameters of the search for lags are called here.
 OF_LAGS = (
     *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus", "output"),
-    *("n_jobs", "random_state", "max_cycles"),
+    *("outliers", "n_jobs", "random_state", "max_cycles"),
 )
 
 
@@ -93,6 +93,7 @@ class DynamicSystemRegressor(
         Networks of all models together. "auto" is 6 to 24, by how far single
         networks scatter, as in :class:`SparseBayesNARXRegressorCV`.
     {{noise}}
+    {{outliers}}
     {{n_jobs}}
     random_state : int, RandomState instance or None, default=None
         Source of the initial weights.
@@ -156,7 +157,7 @@ class DynamicSystemRegressor(
         each hidden state.
     outliers_ : ndarray of bool, in the shape of y
         Outputs that are held to be wrong, as in :class:`SparseBayesNARXRegressorCV`.
-        Only for ``noise="student_t"``.
+        Only for ``outliers="replace"``.
     {{inputs}}
     {{signals}}
     n_outputs_ : int
@@ -218,6 +219,7 @@ class DynamicSystemRegressor(
         focus="simulation",
         n_estimators="auto",
         noise="gaussian",
+        outliers="replace",
         n_jobs=None,
         random_state=None,
         verbose=False,
@@ -235,6 +237,7 @@ class DynamicSystemRegressor(
         self.focus = focus
         self.n_estimators = n_estimators
         self.noise = noise
+        self.outliers = outliers
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -284,7 +287,7 @@ class DynamicSystemRegressor(
         of_lags = self._search_of_lags()
         data, *grids = of_lags._cut(given)
         states = check_numbers_of_states(self.n_states)
-        data, outliers = without_outliers(data, self.noise)
+        data, outliers = without_outliers(data, self.outliers, self.noise)
         if "states" in kinds:
             data = rows_for_all(data, _run_in(grids[0], states))
         settings = self._settings_of_fits(of_lags)

@@ -112,6 +112,7 @@ class SparseBayesNARXRegressorCV(
         differences are chosen unless they err more than 1.4 times as much. See
         :class:`SparseBayesNARXRegressor`.
     {{noise}}
+    {{outliers}}
     focus : {"simulation", "prediction"}, default="simulation"
         Errors that the fits and their choice are about: of a free run or of one step
         ahead. See :class:`SparseBayesNARXRegressor`.
@@ -185,7 +186,7 @@ class SparseBayesNARXRegressorCV(
     max_lag_ : int
         Longest lag of any member: rows needed before the first prediction.
     outliers_ : ndarray of bool, in the shape of y
-        Outputs that are held to be wrong. Only for ``noise="student_t"``; see the
+        Outputs that are held to be wrong. Only for ``outliers="replace"``; see the
         notes.
     {{inputs}}
     {{signals}}
@@ -213,7 +214,7 @@ class SparseBayesNARXRegressorCV(
     that score them pass through the whole record. The ensemble is fitted to the whole
     record up to 20,000 rows, and to so many of a longer one.
 
-    For ``noise="student_t"``, wrong outputs are found before the search: gross errors,
+    For ``outliers="replace"``, wrong outputs are found before the search: gross errors,
     and sensors that stick or read far off. A linear ARX model with heavy-tailed errors
     tells them from disturbances by the trace that they leave in the residuals of the
     next rows. They are replaced by the values that fit best between their neighbours;
@@ -261,6 +262,7 @@ class SparseBayesNARXRegressorCV(
         include_current_input="auto",
         output="auto",
         noise="gaussian",
+        outliers="replace",
         focus="simulation",
         hidden_layer_sizes=(5,),
         n_jobs=None,
@@ -285,6 +287,7 @@ class SparseBayesNARXRegressorCV(
         self.include_current_input = include_current_input
         self.output = output
         self.noise = noise
+        self.outliers = outliers
         self.focus = focus
         self.hidden_layer_sizes = hidden_layer_sizes
         self.n_jobs = n_jobs
@@ -338,7 +341,7 @@ class SparseBayesNARXRegressorCV(
         given = check_training_record(self, X, y, sessions)
         check_horizons(self.horizon_schedule)
         data, *grids = self._cut(given)
-        data, outliers = without_outliers(data, self.noise)
+        data, outliers = without_outliers(data, self.outliers, self.noise)
         make_search = self._search_of_lags(data, *grids)
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)

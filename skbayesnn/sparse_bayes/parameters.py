@@ -127,6 +127,7 @@ SEARCH_CONSTRAINTS = {
     "output": [StrOptions({"auto", "level", "difference"})],
     "checkpoint": [str, os.PathLike, None],
     "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "outliers": [StrOptions({"replace", "keep"})],
     "cv": [Interval(Integral, 2, None, closed="left")],
     "n_estimators": [StrOptions({"auto"}), *LAGGED_CONSTRAINTS["n_estimators"]],
     **{
@@ -153,7 +154,14 @@ DYNAMIC_CONSTRAINTS = {
         name: SEARCH_CONSTRAINTS[name]
         for name in (
             *("lags", "reg_lambdas", "cv", "n_estimators", "focus", "noise", "output"),
-            *("max_cycles", "max_time", "checkpoint", "n_jobs", "random_state"),
+            *(
+                "outliers",
+                "max_cycles",
+                "max_time",
+                "checkpoint",
+                "n_jobs",
+                "random_state",
+            ),
             "verbose",
         )
     },

@@ -73,6 +73,14 @@ PARAMETERS = {
             a sensor that sticks, then count little. Standard deviations are those of
             the t distribution, which is why it has more than 2 degrees of freedom.
         """,
+    "outliers": """
+        outliers : {"replace", "keep"}, default="replace"
+            What becomes of outputs that are wrong: gross errors, and those of a sensor
+            that sticks or reads far off. "replace" looks for them before the search,
+            puts the values in their place that fit best between their neighbours, and
+            marks them in ``outliers_``; see the notes of
+            :class:`SparseBayesNARXRegressorCV`. "keep" takes all outputs as they are.
+        """,
     "noise_variance": r"""
         noise_variance : "auto", float or array-like of shape (n_outputs,), \
                 default="auto"

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from search_cases import estimator, quietly, record
+from sklearn.base import clone
 
 from skbayesnn import DynamicSystemRegressor
+from skbayesnn.exceptions import OutlierWarning
 from skbayesnn.metrics import simulation_rmse
 from skbayesnn.sparse_bayes.learning.outliers import Screened
 from skbayesnn.sparse_bayes.learning.selection import stretches
@@ -68,10 +70,45 @@ def test_they_cost_little(wrong, fitted, monkeypatch):
     assert error(quietly(robust(), u, spoiled)) > 1.1 * error(clean)
 
 
-def test_without_heavy_tails_nothing_is_looked_for(wrong):
-    u, spoiled, _ = wrong
-    model = quietly(estimator(lags=(2,), reg_lambdas=(3.0,)), u, spoiled)
+def test_who_expects_none_is_warned(wrong):
+    """And gets the fit to what is left."""
+    u, spoiled, y = wrong
+    rows = ", ".join(map(str, np.flatnonzero(spoiled != y)[:5]))
+    message = f"^8 values of y are held to be wrong .* in row {rows}, [.]{{3}} [(]see"
+    model = estimator(lags=(2,), reg_lambdas=(3.0,))
+    with pytest.warns(OutlierWarning, match=message):
+        model.fit(u, spoiled)
+    assert_array_equal(model.outliers_, spoiled != y)
+    one = spoiled.copy()
+    one[spoiled != y] = y[spoiled != y]
+    one[100] += 5.0 * y.std()
+    with pytest.warns(OutlierWarning, match="^1 values .* in row 100 [(]see"):
+        model.fit(u, one)
+
+
+def test_whether_they_are_replaced_can_be_chosen(wrong):
+    u, spoiled, y = wrong
+    model = DynamicSystemRegressor(
+        "linear", lags=(2,), outliers="keep", cv=3, random_state=0
+    )
+    model.fit(u, spoiled)
     assert not hasattr(model, "outliers_")
+    assert "wrong" not in model.summary_
+    with pytest.warns(OutlierWarning, match="^8 values"):
+        other = clone(model).set_params(outliers="replace").fit(u, spoiled)
+    assert error(other) < 1.1 * error(clone(model).fit(u, y)) < 0.8 * error(model)
+
+
+def test_a_right_record_is_taken_as_it_is():
+    u, y = record(N_ROWS)
+    fits = [
+        DynamicSystemRegressor(
+            "linear", lags=(2,), outliers=outliers, cv=3, random_state=0
+        ).fit(u, y)
+        for outliers in ("keep", "replace")
+    ]
+    assert not fits[1].outliers_.any()
+    assert_array_equal(*(model.predict(u, y_init=y[:5]) for model in fits))
 
 
 def test_the_choice_among_all_kinds_does_it_too(wrong):

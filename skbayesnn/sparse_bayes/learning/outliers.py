@@ -132,8 +132,10 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
     ``seen`` is the record as the last round left it, None in the first one.
     """
     # the errors of other outputs are not those of this one
-    measured = Y if seen is None else seen.copy()
-    measured[:, output] = Y[:, output]
+    measured = Y
+    if seen is not None:
+        measured = seen.copy()
+        measured[:, output] = Y[:, output]
     model = fit_robust_arx(U, measured, seen, starts, output, n_lags)
     y = Y[:, output].copy()
     outliers, doubtful = np.zeros((2, len(y)), dtype=bool)
@@ -181,7 +183,7 @@ def _search(repeats, model, session, prices):
     """Yield the wrong `Stretch` es of a session, from its first row to its last."""
     residuals = model.residuals[session] / model.scale
     different = np.flatnonzero(~repeats)
-    signal = Signal(residuals, repeats, different, model.feedback)
+    signal = Signal(residuals, repeats, different, model.feedback, {})
     taken = np.zeros(len(residuals), dtype=bool)
     row = 0
     # bound: every pass takes rows that were not taken, or goes on to a later row
@@ -198,6 +200,7 @@ def _search(repeats, model, session, prices):
         best = _without_right_rows(best, signal, prices)
         reached = slice(best.first, best.first + len(best.residuals))
         signal.residuals[reached] = best.residuals
+        signal.evaluated.clear()
         taken[best.first : best.stop] |= best.wrong
         yield best._replace(
             sizes=best.sizes * model.scale,
@@ -212,12 +215,15 @@ class Signal(NamedTuple):
     repeats : (n_rows,) bool, whether the value is that of the row before
     different : the other rows
     feedback : (n_lags,) weights of the past values
+    evaluated : whole stretches by their first and last rows, for these residuals;
+        large residuals next to each other ask for the same
     """
 
     residuals: np.ndarray
     repeats: np.ndarray
     different: np.ndarray
     feedback: np.ndarray
+    evaluated: dict
 
 
 def _repeats(y, ends):
@@ -257,13 +263,13 @@ def _best_at(row, taken, signal, prices):
     near = np.abs(signal.residuals[row : row + len(signal.feedback)]) > TRIGGER
     rows = row + np.flatnonzero(near)[:N_STARTS]
     pairs = {p for r in rows for p in _candidates(int(r), taken, signal, prices)}
-    found = [_evaluate(first, stop, signal, prices) for first, stop in sorted(pairs)]
+    found = [_whole(first, stop, signal, prices) for first, stop in sorted(pairs)]
     found = [stretch for stretch in found if stretch.gain > 0.0]
     for stretch in sorted(found, key=lambda stretch: -stretch.gain):
         inner = signal.residuals[stretch.first + 1 : stretch.stop]
         later = stretch.first + 1 + np.flatnonzero(np.abs(inner) > TRIGGER)
         if stretch.first < row or not any(
-            _evaluate(int(first), stretch.stop, signal, prices).gain >= stretch.gain
+            _whole(int(first), stretch.stop, signal, prices).gain >= stretch.gain
             for first in later[:N_ENDS]
         ):
             return stretch
@@ -273,8 +279,9 @@ def _best_at(row, taken, signal, prices):
 def _candidates(row, taken, signal, prices):
     """First and last rows of stretches that may explain a large residual.
 
-    Those from it to another one; and those that repeat one value around it or, where a
-    sensor sticks that hardly had to move, up to it. None holds a row that was taken.
+    Those from it to another one; those that repeat one value around it or, where a
+    sensor sticks that hardly had to move, up to it; and rows before it whose residual
+    is not known, as at the start of a session. None holds a row that was taken.
     """
     part = np.abs(signal.residuals[row + 1 : row + 1 + prices.longest])
     others = row + 1 + np.flatnonzero(part > TRIGGER)
@@ -289,6 +296,9 @@ def _candidates(row, taken, signal, prices):
     found |= {(int(begin) + 1, int(end)), (row, int(end))}
     if place > 1 and begin == row:
         found.add((int(different[place - 2]) + 1, row))
+    before = np.arange(max(0, row - len(signal.feedback)), row)
+    unknown = before[np.isnan(signal.residuals[before])]
+    found |= {(int(k), stop) for k in unknown for stop in (int(k) + 1, row)}
     return [
         (first, stop)
         for first, stop in found
@@ -296,10 +306,18 @@ def _candidates(row, taken, signal, prices):
     ]
 
 
-def _evaluate(first, stop, signal, prices, wrong=None):
-    """The `Stretch` from ``first`` to before ``stop``, of all or some of its rows."""
+def _whole(first, stop, signal, prices):
+    """The `Stretch` from ``first`` to before ``stop``, all of whose rows are wrong."""
+    rows = first, stop
+    if rows not in signal.evaluated:
+        wrong = np.ones(stop - first, dtype=bool)
+        signal.evaluated[rows] = _evaluate(first, stop, signal, prices, wrong)
+    return signal.evaluated[rows]
+
+
+def _evaluate(first, stop, signal, prices, wrong):
+    """The `Stretch` of some rows from ``first`` to before ``stop``."""
     n_rows = stop - first
-    wrong = np.ones(n_rows, dtype=bool) if wrong is None else wrong
     n_stretches = np.count_nonzero(np.diff(wrong, prepend=False) & wrong)
     n_new = np.count_nonzero(wrong & ~signal.repeats[first:stop])
     price = prices.of_row * n_new if n_new else prices.of_run * n_stretches

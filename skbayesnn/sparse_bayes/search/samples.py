@@ -1,6 +1,10 @@
 """The record that a search is about, and the rows of it that fits see."""
 
+import numpy as np
+
 from ..._parallel import Shared
+from ..._warnings import warn_caller
+from ...exceptions import OutlierWarning
 from ..learning.dense_rows import choose_fraction
 from ..learning.outliers import screen_outputs
 
@@ -12,26 +16,41 @@ LINEAR_ROWS = 10_000
 MEMBER_ROWS = 20_000
 STATES_ROWS = 5000
 DENSE_ROWS = 30_000
+# Rows with wrong outputs that a warning names.
+MOST_NAMED = 5
 
 
-def without_outliers(data, noise):
-    """The `Data` that a search is about, and what it says of wrong rows.
+def without_outliers(data, outliers, noise):
+    """The `Data` that a search is about, and what it says of wrong outputs.
 
-    Where errors have heavy tails, wrong outputs are replaced.
+    With ``outliers="replace"``, wrong outputs are replaced. Whoever expects them, and
+    so asks for heavy tails, is not warned of them.
 
     Returns
     -------
     data : Data
-    attributes : dict, with ``outliers_`` for ``noise="student_t"``
+    attributes : dict, with ``outliers_`` for ``outliers="replace"``
     """
-    if noise == "gaussian":
+    if outliers == "keep":
         return data, {}
     given = data.given
-    Y, outliers, doubtful = screen_outputs(given.U, given.Y, given.starts)
+    Y, found, doubtful = screen_outputs(given.U, given.Y, given.starts)
+    if found.any() and noise == "gaussian":
+        _warn_of(found)
     data = data._replace(given=given._replace(Y=Y), doubtful=doubtful)
-    if given.single_output:
-        outliers = outliers[:, 0]
-    return data, {"outliers_": outliers}
+    return data, {"outliers_": found[:, 0] if given.single_output else found}
+
+
+def _warn_of(found):
+    rows = np.flatnonzero(found.any(axis=1))
+    some = ", ".join(map(str, rows[:MOST_NAMED])) + ", ..." * (len(rows) > MOST_NAMED)
+    warn_caller(
+        f"{np.count_nonzero(found)} values of y are held to be wrong and were replaced "
+        f"for the search and its fits, in row {some} (see outliers_). Look at them. "
+        "outliers='keep' takes all values as they are; noise='student_t' expects "
+        "further ones, and does not warn.",
+        OutlierWarning,
+    )
 
 
 def samples_to_score(data):

@@ -58,6 +58,21 @@ def test_gross_errors_are_found_and_replaced(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("row", [7, 9, 306, 405])
+def test_gross_errors_where_no_row_predicts_are_found(seed, row):
+    """By their traces: at the start of a session, and behind missing values."""
+    u, y, _ = record(seed)
+    y[398:402] = np.nan
+    wrong = y.copy()
+    wrong[row] += 4.0 * np.nanstd(y)
+    replaced, outliers = screen(u, wrong, [0, 300, N_ROWS])
+    assert np.flatnonzero(outliers).tolist() == [row]
+    # no row before it tells its value
+    assert np.isnan(replaced[row]) or abs(replaced[row] - y[row]) < 0.1
+    assert not screen(u, y, [0, 300, N_ROWS])[1].any()
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_a_sensor_that_sticks_is_found(seed):
     u, y, rng = record(seed)
     first = moving(y, 12, rng)
