@@ -42,8 +42,13 @@ def validate_data(estimator, X, *y, **options):
     named = list(zip((X, *y), ("X", "y"), strict=False))
     for array, name in named:
         check_mask(array, name)
+        _check_times(array, name)
     with np.errstate(invalid="ignore"), _text_named(named):
-        return validation.validate_data(estimator, X, *y, **options)
+        checked = validation.validate_data(estimator, X, *y, **options)
+    if getattr(getattr(checked, "dtype", None), "kind", "") == "O":
+        # categories of pandas pass as what they name
+        raise ValueError(_describe_text(X, "X") or "X must hold numbers, not objects.")
+    return checked
 
 
 def check_array(array, **options):
@@ -66,29 +71,47 @@ def _text_named(named):
         if not ("convert string to float" in text or "arrays of bytes/str" in text):
             raise
         for array, name in named:
-            found = _find_text(array)
-            if found is not None:
-                place, value = found
-                raise ValueError(
-                    f"{name} must hold numbers; found the text {value!r}{place}. Turn "
-                    "text into numbers, as scikit-learn's OneHotEncoder does, or leave "
-                    "such columns out."
-                ) from error
+            message = _describe_text(array, name)
+            if message is not None:
+                raise ValueError(message) from error
         raise
 
 
-def _find_text(array):
-    """Where the first text that is no number stands, and the text; None without."""
-    columns = getattr(array, "columns", None)
-    # one of pandas or polars holds each column in an array of its own
-    is_frame = columns is not None and hasattr(array, "to_numpy")
+def _describe_text(array, name):
+    """What is wrong with the first text that is no number; None without."""
     values = np.asarray(array, dtype=object)
     for k, column in enumerate(values.reshape(len(values), -1).T):
         for value in column:
             if isinstance(value, str | bytes) and not _is_number(value):
-                where = f" in column {columns[k] if is_frame else k!r}"
-                return where if values.ndim > 1 else "", str(value)
+                place = f" in column {_column(array, k)}" if values.ndim > 1 else ""
+                return (
+                    f"{name} must hold numbers; found the text {value!r}{place}. Turn "
+                    "text into numbers, as scikit-learn's OneHotEncoder does, or leave "
+                    "such columns out."
+                )
     return None
+
+
+def _column(array, k):
+    """The name of a column of a frame, or its number, as a message gives it."""
+    columns = getattr(array, "columns", None)
+    return repr(k if columns is None else list(columns)[k])
+
+
+def _check_times(array, name):
+    """Refuse columns of times, which scikit-learn mixes up with numbers or lets in."""
+    columns = getattr(array, "columns", None)
+    if columns is None:
+        dtypes = [getattr(array, "dtype", None)]
+    else:
+        dtypes = [getattr(array[column], "dtype", None) for column in columns]
+    times = [k for k, dtype in enumerate(dtypes) if getattr(dtype, "kind", "?") in "mM"]
+    if times:
+        place = "" if columns is None else f" in column {_column(array, times[0])}"
+        raise ValueError(
+            f"{name} must hold numbers; found times{place}. Leave them out, or turn "
+            "them into numbers, such as hours since the first."
+        )
 
 
 def _is_number(text):
@@ -140,13 +163,20 @@ def check_outputs(y, name="y", *, allow_nan=True):
             f"{name} must hold outputs row by row; got {y!r}. Pass [{y!r}] for a "
             "single row."
         )
-    return check_array(
-        y,
-        dtype=np.float64,
-        ensure_2d=False,
-        ensure_all_finite="allow-nan" if allow_nan else True,
-        input_name=name,
-    )
+    try:
+        return check_array(
+            y,
+            dtype=np.float64,
+            ensure_2d=False,
+            ensure_all_finite="allow-nan" if allow_nan else True,
+            input_name=name,
+        )
+    except ValueError as error:
+        if "0 sample(s)" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} must hold at least one row of outputs; got none."
+        ) from error
 
 
 def as_columns(y, name, *, allow_inf=False):

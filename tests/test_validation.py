@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from skbayesnn import SparseBayesMLPRegressor
+from skbayesnn import ContrastiveDivergenceRBM, SparseBayesMLPRegressor
 from skbayesnn import _validation as checks
 
 
@@ -45,6 +45,25 @@ def test_text_in_outputs_is_named():
         SparseBayesMLPRegressor().fit(np.ones((2, 1)), ["1", "a"])
     with pytest.raises(ValueError, match="^y_true must hold .* 'a' in column 1[.]"):
         checks.check_array(np.array([["1", "a"]]), dtype=float, input_name="y_true")
+
+
+def test_categories_and_times_are_named():
+    """Which scikit-learn lets through, or mixes up with numbers."""
+    X = pd.DataFrame({"a": [0, 1], "b": pd.Categorical(["yes", "no"])})
+    for estimator in (SparseBayesMLPRegressor(), ContrastiveDivergenceRBM(2)):
+        with pytest.raises(ValueError, match="^X must .* text 'yes' in column 'b'[.]"):
+            estimator.fit(X, [0.0, 1.0])
+        times = X.assign(b=pd.date_range("2026-01-01", periods=2))
+        for one in (times, times[["b"]]):
+            with pytest.raises(ValueError, match="^X must .* times in column 'b'[.]"):
+                estimator.fit(one, [0.0, 1.0])
+        with pytest.raises(ValueError, match="^X must hold numbers; found times[.]"):
+            estimator.fit(times[["b"]].to_numpy(), [0.0, 1.0])
+
+
+def test_no_outputs():
+    with pytest.raises(ValueError, match="^y_init must hold at least one row"):
+        checks.check_outputs([], "y_init")
 
 
 def test_another_error_stays_as_it_is():

@@ -210,10 +210,10 @@ def _check_initial_outputs(estimator, U, starts, y_init, X_init):
     shortest = 1 if X_init is None else max(1, ensemble.n_required)
     longest = len(U) if X_init is None else np.inf
     if not shortest <= len(known) <= longest:
-        raise ValueError(
-            f"y_init must have at least one row and at most the {len(U)} rows of "
-            f"X, or, with X_init, at least {_required(ensemble)}; got {len(known)}."
-        )
+        expected = f"at least one row and at most the {len(U)} rows of X"
+        if X_init is not None:
+            expected = f"beside X_init at least {_required(ensemble)}"
+        raise ValueError(f"y_init must have {expected}; got {len(known)}.")
     if not (ensemble.has_states or np.isfinite(known).all()):
         row = int(np.flatnonzero(~np.isfinite(known).all(axis=1))[0])
         raise ValueError(
@@ -227,7 +227,7 @@ def _check_initial_outputs(estimator, U, starts, y_init, X_init):
 
 def _required(ensemble):
     """How many rows a run needs before it, in words."""
-    return "one" if ensemble.has_states else f"max_lag_={ensemble.max_lag}"
+    return "one row" if ensemble.has_states else f"max_lag_={ensemble.max_lag} rows"
 
 
 def _start_before(model, U, known):

@@ -112,6 +112,7 @@ SEARCH = {
     "cv": [2, 3, 5, 0, 1, -1, HUGE, 2.0, None, "all"],
     "max_time": [None, 1e-6, 100.0, 0.0, -1.0, np.nan, np.inf, "long"],
     "output": ["auto", *LAGGED["output"]],
+    "outliers": ["replace", "keep", "drop", None],
 }
 STATES = {
     name: LAGGED[name]
@@ -131,7 +132,7 @@ DYNAMIC = {
     for name in (
         *["lags", "reg_lambdas", "checkpoint", "cv", "max_time", "focus", "noise"],
         *["hidden_layer_sizes", "n_estimators", "n_jobs", "random_state", "verbose"],
-        "output",
+        *["outliers", "output"],
     )
 } | {
     "kinds": [

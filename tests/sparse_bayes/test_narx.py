@@ -526,10 +526,10 @@ def test_bad_parameters_are_named(parameters, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (lambda u, y: {"y_init": y[:0]}, r"0 sample\(s\)"),
+        (lambda u, y: {"y_init": y[:0]}, "y_init must hold at least one row"),
         (
             lambda u, y: {"y_init": y[:2], "X_init": u[:2]},
-            "y_init must have at least one.*max_lag_=3.*got 2",
+            "y_init must have beside X_init at least max_lag_=3 rows; got 2",
         ),
         (lambda u, y: {"y_init": np.r_[y, y]}, "y_init.*at most the 30 rows.*got 60"),
         (lambda u, y: {"y_init": [0, np.nan, 0]}, "y_init.*NaN"),
