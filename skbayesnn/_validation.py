@@ -95,23 +95,29 @@ def _describe_text(array, name):
 def _column(array, k):
     """The name of a column of a frame, or its number, as a message gives it."""
     columns = getattr(array, "columns", None)
-    return repr(k if columns is None else list(columns)[k])
+    name = k if columns is None else list(columns)[k]
+    return repr(name if isinstance(name, str | int) else k)
 
 
 def _check_times(array, name):
     """Refuse columns of times, which scikit-learn mixes up with numbers or lets in."""
-    columns = getattr(array, "columns", None)
-    if columns is None:
+    columns, dtypes = getattr(array, "columns", None), getattr(array, "dtypes", None)
+    if columns is None or dtypes is None:
         dtypes = [getattr(array, "dtype", None)]
-    else:
-        dtypes = [getattr(array[column], "dtype", None) for column in columns]
-    times = [k for k, dtype in enumerate(dtypes) if getattr(dtype, "kind", "?") in "mM"]
+    times = [k for k, dtype in enumerate(dtypes) if _is_time(dtype)]
     if times:
         place = "" if columns is None else f" in column {_column(array, times[0])}"
         raise ValueError(
             f"{name} must hold numbers; found times{place}. Leave them out, or turn "
             "them into numbers, such as hours since the first."
         )
+
+
+def _is_time(dtype):
+    """Whether a type of NumPy, pandas or polars holds times."""
+    if hasattr(dtype, "is_temporal"):
+        return dtype.is_temporal()
+    return getattr(dtype, "kind", "?") in "mM"
 
 
 def _is_number(text):

@@ -61,6 +61,14 @@ def test_categories_and_times_are_named():
             estimator.fit(times[["b"]].to_numpy(), [0.0, 1.0])
 
 
+def test_times_of_polars_are_named():
+    polars = pytest.importorskip("polars")
+    X = pd.DataFrame({"a": [0, 1], "b": pd.date_range("2026-01-01", periods=2)})
+    X = polars.DataFrame({name: X[name].to_numpy() for name in X})
+    with pytest.raises(ValueError, match="^X must .* times in column 'b'[.]"):
+        SparseBayesMLPRegressor().fit(X, [0.0, 1.0])
+
+
 def test_no_outputs():
     with pytest.raises(ValueError, match="^y_init must hold at least one row"):
         checks.check_outputs([], "y_init")

@@ -41,7 +41,7 @@ STATES_STARTS = 4
 # What the parameters of the search for lags are called here.
 OF_LAGS = (
     *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus", "output"),
-    *("outliers", "n_jobs", "random_state", "max_cycles"),
+    *("n_jobs", "random_state", "max_cycles"),
 )
 
 

@@ -154,15 +154,8 @@ DYNAMIC_CONSTRAINTS = {
         name: SEARCH_CONSTRAINTS[name]
         for name in (
             *("lags", "reg_lambdas", "cv", "n_estimators", "focus", "noise", "output"),
-            *(
-                "outliers",
-                "max_cycles",
-                "max_time",
-                "checkpoint",
-                "n_jobs",
-                "random_state",
-            ),
-            "verbose",
+            *("outliers", "max_cycles", "max_time", "checkpoint"),
+            *("n_jobs", "random_state", "verbose"),
         )
     },
 }

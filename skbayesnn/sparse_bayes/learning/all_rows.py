@@ -45,6 +45,7 @@ def _fit_all_rows(problem, start, seed):
         starts=None,
         n_screening=0,
         reduce=None,
+        predicts=None,
     )
     learned = learn(fine, seed).networks[0]
     return _with_whole_steps(learned, problem.data.run, problem.starts)

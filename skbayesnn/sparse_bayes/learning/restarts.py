@@ -240,8 +240,8 @@ def run_start(problem, seed, before=None, n_stages=None):
             if not history:
                 raise
             interrupted = True
-    ended = n_stages == len(problem.stages) and not (diverged or interrupted)
-    predicts = not (ended and problem.predicts) or problem.predicts(problem, state)
+        ended = n_stages == len(problem.stages) and not (diverged or interrupted)
+        predicts = not (ended and problem.predicts) or problem.predicts(problem, state)
     return Run(state, history, interrupted, diverged, n_stages, predicts)
 
 
