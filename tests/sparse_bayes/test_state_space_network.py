@@ -373,7 +373,10 @@ def test_bands_grow_outside_the_range_of_the_inputs(model):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(y_init=np.zeros(81)), "at most the 80 rows of X, or"),
+        (
+            dict(y_init=np.zeros(81)),
+            "at least one row and at most the 80 rows of X; got",
+        ),
         (dict(y_init=np.zeros((5, 2))), "y_init must hold 1 outputs"),
         (
             dict(y_init=np.zeros(3), sessions=np.repeat([0, 1], 40)),
