@@ -29,8 +29,16 @@ def test_whole_steps_are_the_same_function_and_posterior(hidden, difference):
     problem = pose_state_space(options, U, Y, STARTS, 2, 10, difference)
     assert problem.data.run.step == 0.25
     assert len(problem.stages[0].data.Y) == 625 + 375 + 2
-    data = problem.data
+    data, tried = problem.data, []
+
+    def predicts(problem, _):
+        tried.append(problem.stages[-1].data.run.step)
+        return True
+
+    problem = problem._replace(predicts=predicts)
     done = refine(problem, learn(problem, 0).networks[0], 0)
+    # predictions make whole steps: the fit to all rows is not tried by them
+    assert tried == [1.0]
     network, whole = done.fitted.network, with_whole_steps(data)
     assert whole.run.step == 1.0
     ((residual, JT),) = whole.select_inputs(network.units[0]).blocks(network, True)
