@@ -306,7 +306,7 @@ def test_bad_parameters_are_named(cls, name, value):
         ([[0.0, np.inf]], "Input X contains infinity"),
         (np.zeros((0, 3)), r"0 sample\(s\).*minimum of 1"),
         (np.zeros((3, 0)), r"0 feature\(s\).*minimum of 1"),
-        ([["a", "b"]], "strings.*numeric values"),
+        ([["a", "b"]], "^X must hold numbers; found the text 'a' in column 0"),
         (np.ones((2, 2)) * 1j, "Complex data not supported"),
         (np.ones(4), "Expected 2D array, got 1D"),
         (np.ones((2, 2, 2)), "dim 3"),
