@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validation import check_sessions, session_starts
+from ._validation import check_sessions, columns_of_times, session_starts
 from ._warnings import warn_caller
 from .exceptions import SamplingWarning
 
@@ -76,22 +76,13 @@ def split_time(data, name):
 
 def _refuse_other_times(data, name):
     """Refuse times in a column that is no signal: libraries make numbers of them."""
-    if not (hasattr(data, "columns") and hasattr(data, "dtypes")):
-        return
-    of_columns = zip(data.columns, data.dtypes, strict=True)
-    times = [column for column, dtype in of_columns if _is_temporal(dtype)]
+    times = columns_of_times(data)
     if times:
         raise ValueError(
             f"The column {times[0]!r} of {name} holds times, which are no signal. If "
             f"they are those of the rows, rename it to {COLUMN!r}, or make it the "
             "index of a frame of pandas; leave it out otherwise."
         )
-
-
-def _is_temporal(dtype):
-    if hasattr(dtype, "is_temporal"):
-        return dtype.is_temporal()
-    return getattr(dtype, "kind", "O") in "mM"
 
 
 def _axis_of_index(index):

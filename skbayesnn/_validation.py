@@ -23,6 +23,7 @@ __all__ = [
     "check_sessions",
     "check_sparse",
     "check_spread",
+    "columns_of_times",
     "own",
     "session_starts",
     "validate_data",
@@ -101,23 +102,28 @@ def _column(array, k):
 
 def _check_times(array, name):
     """Refuse columns of times, which scikit-learn mixes up with numbers or lets in."""
-    columns, dtypes = getattr(array, "columns", None), getattr(array, "dtypes", None)
-    if columns is None or dtypes is None:
-        dtypes = [getattr(array, "dtype", None)]
-    times = [k for k, dtype in enumerate(dtypes) if _is_time(dtype)]
-    if times:
-        place = "" if columns is None else f" in column {_column(array, times[0])}"
+    columns = columns_of_times(array)
+    if columns or _is_temporal(getattr(array, "dtype", None)):
+        place = f" in column {columns[0]!r}" if columns else ""
         raise ValueError(
             f"{name} must hold numbers; found times{place}. Leave them out, or turn "
             "them into numbers, such as hours since the first."
         )
 
 
-def _is_time(dtype):
+def columns_of_times(data):
+    """Names of the columns of a frame that hold times."""
+    if not (hasattr(data, "columns") and hasattr(data, "dtypes")):
+        return []
+    of_columns = zip(data.columns, data.dtypes, strict=True)
+    return [column for column, dtype in of_columns if _is_temporal(dtype)]
+
+
+def _is_temporal(dtype):
     """Whether a type of NumPy, pandas or polars holds times."""
     if hasattr(dtype, "is_temporal"):
         return dtype.is_temporal()
-    return getattr(dtype, "kind", "?") in "mM"
+    return getattr(dtype, "kind", "O") in "mM"
 
 
 def _is_number(text):

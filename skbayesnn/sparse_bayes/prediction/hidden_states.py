@@ -9,7 +9,7 @@ from ..fitted import FittedNetwork
 from ..kernels.state_filter import FilterNoise
 from ..kernels.state_recursion import run_states, states_by_parameters
 from ..network import split_layers
-from ..records.state_runs import select_features
+from ..records.state_runs import input_columns, select_features
 from . import state_forecast
 from .initial_states import N_CANDIDATES
 from .step_noise import learn_noise
@@ -135,7 +135,7 @@ def make_network(fitted, data):
     rows, centred = states.reached[some], states.centred[some]
     followed = _followed(fitted, selected, rows, centred)
     noise = learn_noise(fitted, selected, data.Y, states.covariance)
-    n_inputs = len(run.state) - states.n_states - int(run.begin.sum())
+    inputs = input_columns(run)
     return StateSpaceNetwork(
         fitted,
         states.mean,
@@ -144,7 +144,7 @@ def make_network(fitted, data):
         followed,
         noise.process,
         noise.measurement,
-        n_inputs,
+        inputs.stop - inputs.start,
     )
 
 

@@ -61,9 +61,14 @@ def estimated_start(network, U, Y):
     Both in the user's units; U (n, n_inputs) holds the inputs of these rows, and NaN in
     Y stands for an output that is not known.
     """
-    fitted = network.fitted
-    Y = (Y - fitted.scaling.y_offset) / fitted.scaling.y_scale / fitted.noise_std
-    U, precision = scaled_inputs(network, U), np.linalg.inv(network.covariance)
+    scaling = network.fitted.scaling
+    Y = (Y - scaling.y_offset) / scaling.y_scale
+    return start_of_scaled(network, scaled_inputs(network, U), Y)
+
+
+def start_of_scaled(network, U, Y):
+    """As `estimated_start`, from scaled inputs and outputs."""
+    Y, precision = Y / network.fitted.noise_std, np.linalg.inv(network.covariance)
     costs = [_cost(network, U, Y, precision, x) for x in network.visited]
     best = np.argsort(costs, kind="stable")[:N_DESCENTS]
     found = [_descend(network, U, Y, precision, network.visited[k]) for k in best]

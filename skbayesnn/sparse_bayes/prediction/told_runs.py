@@ -9,8 +9,9 @@ range of the outputs from where predictions start.
 import numpy as np
 
 from ..fitted import FittedNetwork
+from ..records.state_runs import input_columns
 from .hidden_states import rows_that_tell, trained_states
-from .initial_states import estimated_start, lay_out, run_outputs, scaled_inputs
+from .initial_states import lay_out, run_outputs, start_of_scaled
 
 # Sessions that are tried; more would only take time.
 MOST_SESSIONS = 16
@@ -42,15 +43,10 @@ def _sessions(run):
 
 def _squares(network, data, first, last):
     """Sums of the squared errors of a run from a told state, and of the mean."""
-    scaling, n_states = network.fitted.scaling, network.n_states
-    n_inputs = data.run.X.shape[1] - n_states - np.count_nonzero(data.run.begin)
-    inputs = slice(n_states, n_states + n_inputs)
-    scaled, Y = data.run.X[first:last, inputs], data.Y[first:last]
-    U = scaled * scaling.x_scale[inputs] + scaling.x_offset[inputs]
-    n_known = rows_that_tell(n_states)
-    known = Y[:n_known] * scaling.y_scale + scaling.y_offset
-    start = estimated_start(network, U[:n_known], known)
-    run = lay_out(network, scaled_inputs(network, U), [0], start.state)
+    U, Y = data.run.X[first:last, input_columns(data.run)], data.Y[first:last]
+    n_known = rows_that_tell(network.n_states)
+    start = start_of_scaled(network, U[:n_known], Y[:n_known])
+    run = lay_out(network, U, [0], start.state)
     outputs, Y = run_outputs(network, run)[n_known:], Y[n_known:]
     if np.isnan(outputs).any():
         return np.inf, np.nansum(Y**2)

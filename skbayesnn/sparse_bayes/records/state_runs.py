@@ -99,6 +99,12 @@ class StateRunData(NamedTuple):
         yield residual[measured], S[measured].T
 
 
+def input_columns(run):
+    """Where the inputs stand among all features of a training record, as a slice."""
+    n_states, n_sessions = run.initial.shape[1], int(np.count_nonzero(run.begin))
+    return slice(n_states, run.X.shape[1] - n_sessions)
+
+
 def select_features(run, places):
     """The run of a network that reads only some of the features."""
     X = np.ascontiguousarray(run.X[:, places])
