@@ -112,7 +112,7 @@ SEARCH = {
     "cv": [2, 3, 5, 0, 1, -1, HUGE, 2.0, None, "all"],
     "max_time": [None, 1e-6, 100.0, 0.0, -1.0, np.nan, np.inf, "long"],
     "output": ["auto", *LAGGED["output"]],
-    "outliers": ["replace", "keep", "drop", None],
+    "outliers": ["replace", "keep", "drop"],
 }
 STATES = {
     name: LAGGED[name]

@@ -49,17 +49,18 @@ def weights_of(errors):
 
 def scale_of(errors):
     """Scale of errors, without NaN, that follow Student's t distribution."""
-    magnitude = np.abs(errors)
-    scale = np.median(magnitude) / MEDIAN
-    if scale == 0.0:
+    first = np.median(np.abs(errors)) / MEDIAN
+    if first == 0.0:
         return float(np.sqrt(np.mean(errors**2)))
+    # in its units, the squares of small errors do not underflow
+    errors, scale = errors / first, 1.0
     for _ in range(N_STEPS):
         before = scale
         weights = weights_of(errors / scale)
         scale = np.sqrt(np.mean(weights * errors**2))
         if abs(scale - before) <= TOLERANCE * before:
             break
-    return float(scale)
+    return float(first * scale)
 
 
 def fit_robust_arx(U, measured, cleaned, starts, output, n_lags):

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from skbayesnn import SparseBayesNARXRegressorCV
 from skbayesnn.sparse_bayes.learning import outliers as module
 from skbayesnn.sparse_bayes.learning.outliers import screen_outputs
+from skbayesnn.sparse_bayes.learning.robust_arx import scale_of
 
 N_ROWS = 600
 
@@ -126,6 +128,18 @@ def test_units_do_not_matter():
     scaled, again = screen(1e-4 * u, 1e5 * wrong - 3e6)
     assert_array_equal(again, outliers)
     assert_allclose((scaled + 3e6) / 1e5, replaced, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.SamplingWarning")
+@pytest.mark.parametrize("factor", [1e-170, 1e-155])
+def test_outputs_whose_squares_underflow_are_left_to_the_fit(factor):
+    """It refuses them in words."""
+    u, y, _ = record(0)
+    screen(u, factor * y)
+    errors = np.random.default_rng(0).standard_t(3.0, 200)
+    assert_allclose(scale_of(factor * errors), factor * scale_of(errors), rtol=1e-12)
+    with pytest.raises(ValueError, match="y varies too little"):
+        SparseBayesNARXRegressorCV((1,), random_state=0).fit(u, factor * y)
 
 
 def test_outputs_sessions_and_missing_values():
