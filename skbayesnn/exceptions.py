@@ -30,7 +30,7 @@ class DivergenceWarning(RuntimeWarning):
 
 
 class ExtrapolationWarning(UserWarning):
-    """Warn that inputs leave the range of the training record.
+    """Warn that inputs, or runs of a model, leave the range of the training record.
 
     See Also
     --------

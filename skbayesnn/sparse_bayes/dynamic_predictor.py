@@ -26,7 +26,7 @@ from ..exceptions import (
 from .attributes import copy_input_attributes
 from .learning.result import Fit
 from .prediction import ensemble as ensembles
-from .prediction.bands import Bands, bands_of, excess, widen, with_factor
+from .prediction.bands import Bands, bands_of, excess, is_lost, widen, with_factor
 from .prediction.ensemble import Ensemble, LaggedNetwork
 from .prediction.streaming import (
     StreamingPredictor,
@@ -74,20 +74,19 @@ def make_lagged_model(networks, weights, record, seen, single_output, end_time=N
     return _make_model(Ensemble(members, weights), *given, lags.difference)
 
 
-def make_state_model(members, given):
+def make_state_model(members, given, difference):
     """The model of `StateSpaceNetwork` members, which count alike.
 
-    ``given`` is the `TrainingRecord`.
+    ``given`` is the `TrainingRecord`; ``difference`` tells whether the members say
+    differences of the outputs.
     """
     weights = np.full(len(members), 1.0 / len(members))
     ensemble = Ensemble(tuple(members), weights)
     told = given.Y, given.single_output, given.end_time
-    return _make_model(ensemble, given.U, given.Y, given.starts, *told)
+    return _make_model(ensemble, given.U, given.Y, given.starts, *told, difference)
 
 
-def _make_model(
-    ensemble, U, Y, starts, seen, single_output, end_time, difference=False
-):
+def _make_model(ensemble, U, Y, starts, seen, single_output, end_time, difference):
     last = slice(starts[-2], None)
     return DynamicModel(
         ensemble=ensemble,
@@ -231,7 +230,8 @@ class DynamicPredictorMixin(
             If predictions diverged, with their number.
         ExtrapolationWarning
             If an input is outside the range of the training record, by more than a
-            tenth of this range.
+            tenth of this range; or, if none is, where a free run is so far outside the
+            range of an output that what is unknown exceeds its standard deviation.
         MissingInputWarning
             If a free run ends because an input is missing, with its row.
         ScoringWarning
@@ -501,6 +501,7 @@ def draw_records(estimator, query, steps, n_samples, random_state):
         )
     elif steps == np.inf:
         _warn_of_missing_inputs(estimator, query, drawn.mean(axis=2))
+    # a draw may leave the range of outputs by noise: only the mean run tells
     _warn_of_extrapolation(estimator, query)
     return _shape_like_y(model, query, drawn)
 
@@ -527,6 +528,7 @@ def _bands(model, query, forecast, steps):
 
 def _warn_of_rows(estimator, query, forecast, is_free_run):
     """Warn of rows without a prediction, and of those that are extrapolated."""
+    run = None
     if forecast.n_diverged:
         warn_caller(
             f"{forecast.n_diverged} predicted rows diverged (beyond "
@@ -535,27 +537,40 @@ def _warn_of_rows(estimator, query, forecast, is_free_run):
             DivergenceWarning,
         )
     elif is_free_run:
-        _warn_of_missing_inputs(estimator, query, forecast.mean)
-    _warn_of_extrapolation(estimator, query)
+        run = forecast.mean
+        _warn_of_missing_inputs(estimator, query, run)
+    _warn_of_extrapolation(estimator, query, run)
 
 
-def _warn_of_extrapolation(estimator, query):
-    """Warn of the first input that leaves the range of the training record."""
-    bands = estimator._model.bands
-    out = excess(query.record.U, bands.low_inputs, bands.high_inputs) > 0.0
+def _warn_of_extrapolation(estimator, query, run=None):
+    """Warn of the first input that leaves the range of the training record.
+
+    If none does, of the first output of which a free ``run`` (n_rows, n_outputs) says
+    nothing any more.
+    """
+    model = estimator._model
+    bands, scaling = model.bands, model.ensemble.members[0].fitted.scaling
+    low, high = bands.low_inputs, bands.high_inputs
+    inputs = query.record.U
+    out = _rows_of_user(query, excess(inputs, low, high) > 0.0)
+    if out.any():
+        names, kind, far = input_names(estimator), "Input", "outside"
+        signals = inputs, low, high
+    elif run is not None:
+        out = _rows_of_user(query, is_lost(bands, run, scaling.y_scale))
+        names = output_names(estimator, run.shape[1])
+        kind, far = "The run of output", "far outside"
+        signals = run, bands.low_outputs, bands.high_outputs
     if not out.any():
         return
     k = int(np.flatnonzero(out.any(axis=0))[0])
-    rows = _rows_of_user(query, out[:, k])
-    if not rows.any():
-        return
-    values = _rows_of_user(query, query.record.U[:, k])
+    values, low, high = (of_all[..., k] for of_all in signals)
+    rows, values = out[:, k], _rows_of_user(query, values)
     warn_caller(
-        f"Input {input_names(estimator)[k]} is outside the range of the training "
-        f"record, {bands.low_inputs[k]:.4g} to {bands.high_inputs[k]:.4g}, in "
-        f"{np.count_nonzero(rows)} rows, the first of them row {rows.argmax()}: found "
-        f"{np.nanmin(values):.4g} to {np.nanmax(values):.4g}. The model extrapolates "
-        "there, and is fitted to nothing that says how well.",
+        f"{kind} {names[k]} is {far} the range of the training record, {low:.4g} to "
+        f"{high:.4g}, in {np.count_nonzero(rows)} rows, the first of them row "
+        f"{rows.argmax()}: found {np.nanmin(values):.4g} to {np.nanmax(values):.4g}. "
+        "The model extrapolates there, and is fitted to nothing that says how well.",
         ExtrapolationWarning,
     )
 

@@ -289,7 +289,7 @@ class SparseBayesStateSpaceRegressor(
         data = with_whole_steps(problem.data)
         members = [make_network(one.fitted, data) for one in fit.networks]
         self._learned = fit.networks[0]
-        self._store(fit, make_state_model(members, given))
+        self._store(fit, make_state_model(members, given, difference))
         return self
 
     def _check_output(self, n_outputs):

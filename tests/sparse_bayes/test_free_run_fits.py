@@ -366,6 +366,9 @@ def of_a_slow_system(n_estimators):
     return fit(*slow_system(300, 0, noise=0.01), 5, 5, **options)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:The run of output:skbayesnn.exceptions.ExtrapolationWarning"
+)
 @pytest.mark.parametrize("n_estimators", [1, 3])
 @pytest.mark.parametrize("n_known", [1, 2, 4])
 def test_start_from_fewer_rows_than_the_longest_lag(n_estimators, n_known):

@@ -318,9 +318,13 @@ def test_differences_of_an_integrating_system_are_summed_up():
     assert model.order_ == 2
     u, y = servo(200, 2)
     # the level is that of the first outputs, however far from those of the record
+    bands = []
     for offset in (0.0, 30.0):
-        simulated = model.predict(u, y_init=y[:8] + offset)
+        simulated, std = model.predict(u, y_init=y[:8] + offset, return_std=True)
         assert np.std((simulated - y)[8:]) < 0.1 * y.std()
+        bands.append(std[8:])
+    # nor does it make them wider
+    np.testing.assert_allclose(*bands, rtol=1e-3)
 
 
 def test_differences_need_a_state_for_each_level():

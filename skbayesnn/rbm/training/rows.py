@@ -142,8 +142,7 @@ def check_rows(estimator, X, *, reset, allow_nan=False):
     if sp.issparse(X):
         X = check_sparse(X)
     elif isinstance(X, list | tuple):
-        # scikit-learn converts objects of arrays to numbers, but not those of lists
-        X = np.asarray(X)
+        X = _from_lists(X)
     try:
         X = validate_data(
             estimator,
@@ -168,6 +167,20 @@ def check_rows(estimator, X, *, reset, allow_nan=False):
     if reset and estimator.binarize is not None and 0 < estimator.binarize < 1:
         _warn_of_emptied_rows(X, estimator.binarize)
     return Rows(X, estimator.binarize)
+
+
+def _from_lists(X):
+    """An array from rows as lists.
+
+    scikit-learn converts objects of arrays to numbers, but not those of lists.
+    """
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise ValueError(
+            "The rows of X, or of X_val, differ in their numbers of values: expected a "
+            "matrix of shape (n_samples, n_features), without targets beside it."
+        ) from error
 
 
 def check_weights(sample_weight, rows):
@@ -232,10 +245,16 @@ def _check_range(X, threshold):
         )
     # any other threshold has been chosen for such data
     if 0 < threshold < 1:
+        taken, fitting = "all others as 0", "127 for images with values of 0 to 255"
+        # what a sparse matrix does not hold is 0
+        if not sp.issparse(X) and ((X == low) | (X == high)).all():
+            fitting = f"{(low + high) / 2:.4g} for {low:.4g} and {high:.4g}"
+        if not sp.issparse(X) and low > threshold:
+            taken = "that is all of them"
         warn_caller(
             f"X has values outside [0, 1] ({low:.4g} to {high:.4g}): those above "
-            f"binarize={threshold} were taken as 1, all others as 0. Pass the "
-            "threshold that fits your data, 127 for images with values of 0 to 255; "
+            f"binarize={threshold} were taken as 1, {taken}. Pass the "
+            f"threshold that fits your data, {fitting}; "
             "what is missing is NaN, not a number such as -1.",
             DataConversionWarning,
         )

@@ -139,17 +139,33 @@ def widen(bands, forecast, record, max_lag, is_free_run, y_scale):
     return np.where(std == 0.0, 0.0, np.sqrt(variance))
 
 
+def is_lost(bands, mean, y_scale):
+    """Where a free run (n_rows, n_outputs) is too far out of range to say anything.
+
+    What is unknown there is more than the outputs' standard deviation ``y_scale``, by
+    which the mean of the training record errs.
+    """
+    # a run that is 1e200 off is
+    with np.errstate(over="ignore"):
+        return _beyond_range(bands, mean) > y_scale
+
+
 def _of_run(bands, mean, max_lag, starts):
     """What is unknown where a free run (n_rows, n_outputs) is out of its range."""
+    unknown = _beyond_range(bands, mean)
+    columns = [_within(column, max_lag, starts) for column in unknown.T]
+    return np.column_stack(columns)
+
+
+def _beyond_range(bands, mean):
+    """The same by each row alone."""
     low, high = bands.low_outputs, bands.high_outputs
     distance, width = _distance(mean, low, high), high - low
     if not distance.any():
         return distance
     narrow = ~((width > 0.0) & (width < np.inf))
     width = np.where(narrow, 1.0, width)
-    unknown = np.where(narrow, distance, width * _unknown(distance / width))
-    columns = [_within(column, max_lag, starts) for column in unknown.T]
-    return np.column_stack(columns)
+    return np.where(narrow, distance, width * _unknown(distance / width))
 
 
 def _within(values, n_before, starts):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from sklearn.exceptions import DataConversionWarning
 
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.rbm.model import BLOCK_ROWS
@@ -59,6 +60,30 @@ def test_probabilities():
     assert rows.states(np.array([0, 2])).dtype == np.uint8
     assert_array_equal(rows.states(np.array([0, 2])), X[[0, 2]])
     np.testing.assert_allclose(rows.mean(), X.mean(axis=0))
+
+
+@pytest.mark.parametrize(
+    "X, message",
+    [
+        ([[1, 2], [2, 1]], "as 1, that is all of them.*1.5 for 1 and 2"),
+        ([[1, 2], [2, 3]], "as 1, that is all of them.*127 for images"),
+        ([[-1, 1], [1, -1]], "all others as 0.*fits your data, 0 for -1 and 1"),
+        ([[0, 1], [2, 1]], "all others as 0.*127 for images"),
+        # whose rows hold zeros as well
+        (sp.csr_array([[0, 2], [2, 2]]), "all others as 0.*127 for images"),
+    ],
+)
+def test_values_that_the_threshold_was_not_made_for(X, message):
+    with pytest.warns(DataConversionWarning, match=message):
+        check_rows(ContrastiveDivergenceRBM(), X, reset=True)
+
+
+def test_rows_with_targets_beside_them():
+    X = np.eye(4)
+    with pytest.raises(ValueError, match="without targets beside it"):
+        ContrastiveDivergenceRBM(2).fit(X, X_val=(X, np.arange(4)))
+    with pytest.raises(ValueError, match="differ in their numbers of values"):
+        ContrastiveDivergenceRBM(2).fit([[0, 1], [1]])
 
 
 def test_a_missing_value_is_no_state():

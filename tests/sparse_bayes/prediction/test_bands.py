@@ -1,10 +1,12 @@
 """Bands of free runs: their factor, and what lies outside the training record."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.signal import lfilter
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.exceptions import ExtrapolationWarning
@@ -159,6 +161,38 @@ def test_inputs_out_of_range_are_named(fitted):
     assert_array_equal(wide[:7], narrow[:7])
 
 
+def test_runs_out_of_range_are_named():
+    # inputs that change their sign in each row, and then no longer do
+    rng = np.random.default_rng(0)
+    u = rng.uniform(0.5, 1.0, 300) * (-1.0) ** np.arange(300)
+    y = lfilter([0.0, 1.0], [1.0, -0.6], u) + 0.02 * rng.standard_normal(300)
+    fitted = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=())
+    fitted.fit(u[:, None], y)
+    steady = np.full((20, 1), 0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        run = fitted.predict(steady)
+    # as far as the mean errs: 0.1 of the range is what is still known of the slope
+    out = run > y.max() + 0.1 * np.ptp(y) + y.std()
+    assert 5 < out.sum() < 19
+    message = (
+        "The run of output y is far outside the range of the training record, "
+        f"{y.min():.4g} to {y.max():.4g}, in {out.sum()} rows, the first of them row "
+        f"{out.argmax()}: found {run.min():.4g} to {run.max():.4g}."
+    )
+    for arguments in {}, {"return_std": True}, {"return_state": True}:
+        with pytest.warns(ExtrapolationWarning, match=re.escape(message)):
+            fitted.predict(steady, **arguments)
+    # a little further is nothing to be told of
+    fitted.predict(steady[: out.argmax()])
+    # steps ahead begin at measured outputs, and single draws scatter
+    fitted.predict(steady, run, horizon=3)
+    fitted.sample_y(steady, n_samples=1)
+    steady[5] = 3.0
+    with pytest.warns(ExtrapolationWarning, match="Input x0"):
+        fitted.predict(steady)
+
+
 def test_rows_that_were_given_are_not_judged(fitted):
     u, y = record(50, seed=1)
     before = u[:10] * 3.0
@@ -198,7 +232,8 @@ def test_samples_are_as_wide_as_the_bands(fitted):
 def test_a_run_that_leaves_the_range_is_uncertain(fitted):
     u, y = record(40, seed=2)
     far = 40.0 * np.ones(2)
-    mean, std = fitted.predict(u, y_init=far, return_std=True)
+    with pytest.warns(ExtrapolationWarning, match="The run of output y"):
+        mean, std = fitted.predict(u, y_init=far, return_std=True)
     low, high = fitted._model.bands.low_outputs, fitted._model.bands.high_outputs
     distance = mean - high - 0.1 * (high - low)
     outside = np.flatnonzero(distance[2:] > 0) + 2
