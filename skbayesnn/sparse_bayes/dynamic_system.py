@@ -20,7 +20,7 @@ from .parameters import (
 )
 from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
-from .search.held_out import Settings, rows_for_all
+from .search.held_out import Settings, check_windows, has_windows, rows_for_all
 from .search.results import COLUMNS, search_attributes
 from .search.rounds import ACTIVATIONS, FEW_CYCLES
 from .search.samples import without_outliers
@@ -283,13 +283,11 @@ class DynamicSystemRegressor(
             For a checkpoint that cannot be written, or that another fit uses.
         """
         given = check_training_record(self, X, y, sessions)
-        kinds = check_kinds(self.kinds)
         of_lags = self._search_of_lags()
         data, *grids = of_lags._cut(given)
         states = check_numbers_of_states(self.n_states)
         data, outliers = without_outliers(data, self.outliers, self.noise)
-        if "states" in kinds:
-            data = rows_for_all(data, _run_in(grids[0], states))
+        data, options = self._as_rows_allow(data, grids[0], states)
         settings = self._settings_of_fits(of_lags)
         units = check_hidden_layer_sizes(settings.states["hidden_layer_sizes"])
         make_search = of_lags._search_of_lags(
@@ -297,7 +295,7 @@ class DynamicSystemRegressor(
             states=states,
             activations=ACTIVATIONS if units else ACTIVATIONS[:1],
             states_cycles=sorted({min(self.max_cycles, FEW_CYCLES), self.max_cycles}),
-            models=kinds,
+            **options,
         )
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)
@@ -317,6 +315,18 @@ class DynamicSystemRegressor(
         if self.verbose:
             print(self.summary_)
         return self
+
+    def _as_rows_allow(self, data, lags, states):
+        """The data, with the rows to be scored, and options of the search."""
+        kinds = check_kinds(self.kinds)
+        if "states" not in kinds:
+            check_windows(data, lags)
+            return data, {"models": kinds}
+        if has_windows(data, lags):
+            return rows_for_all(data, _run_in(lags, states)), {"models": kinds}
+        # without linear models, nothing tells whether differences are needed
+        output = "level" if self.output == "auto" else self.output
+        return data, {"models": ("states",), "outputs": (output,)}
 
     def _search_of_lags(self):
         """The estimator that searches for models of lags."""

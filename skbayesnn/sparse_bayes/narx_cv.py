@@ -24,15 +24,14 @@ from .parameters import (
 from .records.lags import expand_lags, lagged_names, union_of_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
-from .search.held_out import Data, Settings
+from .search.held_out import Data, Settings, check_windows
 from .search.results import search_attributes
 from .search.rounds import OUTPUTS, Limits, Search
 from .search.samples import NETWORK_ROWS, without_outliers
 from .search.searched_ensemble import search_members
 from .search.stretches import (
-    cut_for,
+    cut_measured,
     least_stretches,
-    longest_lag,
     numbered,
     rows_for,
 )
@@ -341,6 +340,7 @@ class SparseBayesNARXRegressorCV(
         given = check_training_record(self, X, y, sessions)
         check_horizons(self.horizon_schedule)
         data, *grids = self._cut(given)
+        check_windows(data, grids[0])
         data, outliers = without_outliers(data, self.outliers, self.noise)
         make_search = self._search_of_lags(data, *grids)
         callbacks = Callbacks(self, X, y)
@@ -368,15 +368,17 @@ class SparseBayesNARXRegressorCV(
         longest : lag that the stretches allow
         """
         candidates = self._check_lags()
-        folds = cut_for(given.starts, self.cv, candidates)
-        longest, shortest = longest_lag(given.starts, folds), candidates[0]
+        measured = np.isfinite(given.Y).any(axis=1) & np.isfinite(given.U).all(axis=1)
+        folds, longest = cut_measured(given.starts, measured, self.cv, candidates)
+        shortest = candidates[0]
         if longest < shortest:
             raise ValueError(
                 f"The record is too short for a search with cv={self.cv}: a lag of "
                 f"{shortest} needs {least_stretches(self.cv)} stretches of "
-                f"{rows_for(shortest)} rows, each within a session; "
-                f"n_samples={len(given.Y)} found. Take shorter lags or a smaller cv, "
-                "or give one model settings of your own."
+                f"{rows_for(shortest)} measured rows, each within a session; "
+                f"n_samples={len(given.Y)} found, {measured.sum()} of them measured. "
+                "Take shorter lags or a smaller cv, or give one model settings of your "
+                "own."
             )
         lags = [lag for lag in candidates if lag <= longest]
         lags = self.lags if isinstance(self.lags, str) else lags
@@ -417,7 +419,8 @@ class SparseBayesNARXRegressorCV(
         kinds = ("simulation", "prediction") if focus == "simulation" else (focus,)
         current = self.include_current_input if data.U.shape[1] else False
         grids = kinds, lags, strengths, current, limits
-        options |= {"outputs": self._outputs(data), "n_outputs": data.Y.shape[1]}
+        options = {"outputs": self._outputs(data), **options}
+        options["n_outputs"] = data.Y.shape[1]
 
         def make_search(table, evaluate, drift):
             drift = drift if focus == "simulation" else None

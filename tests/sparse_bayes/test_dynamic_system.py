@@ -418,6 +418,41 @@ def with_gaps(data):
     return np.where(rows[:, None] == 70, np.nan, u), np.where(rows == 30, np.nan, y)
 
 
+def sampled(y, interval):
+    """Outputs of every so many rows, as a laboratory measures them."""
+    return np.where(np.arange(len(y)) % interval == 0, y, np.nan)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_samples_of_a_laboratory_are_left_to_hidden_states(n_outputs):
+    """No row follows another one; of several outputs one may be complete."""
+    u, y = magnitude()
+    rare = sampled(y, 3)
+    Y = rare if n_outputs == 1 else np.column_stack([rare, y])
+    options = dict(n_states=(3,), hidden_layer_sizes=4, cv=3, max_cycles=10)
+    model = quietly(estimator(**options), u, Y)
+    assert model.kinds_ == ["states"]
+    assert not {"linear", "network"} & set(model.cv_results_["model"])
+    # the errors of the stretches are those of a run
+    names, errors = (model.cv_results_[k] for k in ("model", "mean_test_error"))
+    assert errors[names == "states"].min() < 0.9 * errors[names == "mean"].min()
+    for kinds in "linear", ("linear", "network"):
+        with pytest.raises(ValueError, match="too few complete windows of 3 rows"):
+            quietly(estimator(kinds=kinds), u, Y)
+    with pytest.raises(ValueError, match="SparseBayesStateSpaceRegressor"):
+        SparseBayesNARXRegressorCV(cv=3).fit(u, Y)
+
+
+def test_a_hole_is_no_stretch(data):
+    """Where nothing is measured, all candidates would fail alike."""
+    u, y = data
+    hole = np.where((np.arange(150) >= 60) & (np.arange(150) < 110), np.nan, y)
+    model = quietly(estimator(cv=4, kinds=("linear", "network")), u, hole)
+    errors = model.cv_results_["test_error"]
+    tried = np.isfinite(errors).any(axis=0)
+    assert (np.nanmin(errors[:, tried], axis=0) < 1.0).all()
+
+
 def states_alone(data, **options):
     """The held-out errors of hidden states, and fits that do not see a stretch."""
     u, y = data
@@ -628,6 +663,25 @@ def test_hidden_states_that_are_far_behind_are_tried_once():
     tried = [c for c in table.errors if c.model == "states"]
     assert [(c.n_states, c.activation) for c in tried] == [(4, "tanh")]
     assert np.isfinite(table.errors[tried[0]]).sum() == 3
+
+
+def test_what_one_fit_drifts_is_not_known():
+    """It is taken for that of linear models, which are tried on more stretches."""
+
+    def drift(candidate):
+        if candidate.model != "linear":
+            return np.nan
+        return candidate.lag + (10.0 if candidate.output == "difference" else 0.0)
+
+    finder = rounds(Table(8), lambda c: 0.1, outputs=("level", "difference"))
+    finder.drift = drift
+    finder.run()
+    drifts = finder.table.drifts
+    for output, least in (("level", 1.0), ("difference", 11.0)):
+        found = [
+            d for c, d in drifts.items() if c[0] != "linear" and c.output == output
+        ]
+        assert found and set(found) == {least}
 
 
 def test_both_activations_are_tried_once():

@@ -26,7 +26,8 @@ def windows(record):
         raise ValueError(
             f"X and y hold {len(rows)} complete windows of {lags.max_lag + 1} rows "
             "without a missing value; at least 2 are needed. Shorten input_lags "
-            "and output_lags, or fill the gaps."
+            "and output_lags, fill the gaps, or take SparseBayesStateSpaceRegressor, "
+            "which passes over missing outputs."
         )
     return build_lag_matrix(U, Y, lags, rows), Y[rows] - added_outputs(Y, lags, rows)
 

@@ -40,13 +40,16 @@ RARITY = 0.1
 # Residuals of so many scales are looked at; and how many starts and ends of a stretch
 # are tried.
 TRIGGER, N_STARTS, N_ENDS = 4.0, 4, 8
-# Longest stretch, as a fraction of the record and in rows at least.
-LONGEST, LEAST_LONGEST = 0.05, 20
+# Longest stretch, as a fraction of the record and in rows at least; and that of a
+# stretch which repeats one value, as a fraction.
+LONGEST, LEAST_LONGEST, LONGEST_REPEATED = 0.05, 20, 0.2
 # Steps of the search for the sizes of errors; longest stretch of which it is asked
 # whether rows within it are right; and errors that are none, in standard deviations.
 N_STEPS, LONGEST_TO_SPLIT, PLAUSIBLE = 4, 200, 4.0
 # Rows that are looked through at a time.
 PIECE = 1000
+# Fraction of the range of an output by which values differ that are the same one.
+SAME = 1e-9
 # Quantiles beyond which a repeated value may be that of a saturated output, as long as
 # gross errors are not known.
 EDGES = 0.02, 0.98
@@ -139,8 +142,9 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
     model = fit_robust_arx(U, measured, seen, starts, output, n_lags)
     y = Y[:, output].copy()
     outliers, doubtful = np.zeros((2, len(y)), dtype=bool)
-    if model is None or model.scale == 0.0:
+    if model is None or model.scale == 0.0 or _is_held(y):
         return y, outliers, doubtful
+    model = model._replace(scale=max(model.scale, _rounding(y, model.feedback)))
     ends = _saturates_at(y, None if seen is None else seen[:, output], model.scale)
     prices = _prices(y, model.scale, ends)
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
@@ -154,17 +158,41 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
     return y, outliers, doubtful
 
 
+def _is_held(y):
+    """Whether most values repeat the one before, as between samples of a laboratory.
+
+    Each new one is a surprise then, and none is wrong.
+    """
+    known = np.isfinite(y[1:] + y[:-1])
+    return 2 * np.count_nonzero(y[1:] == y[:-1]) > np.count_nonzero(known)
+
+
+def _rounding(y, feedback):
+    """Scale of the errors of a model of values that were rounded to steps.
+
+    Where the output hardly moves, most of them repeat the value before, and the
+    errors of these rows are smaller.
+    """
+    values = np.unique(y[np.isfinite(y)])
+    steps = np.diff(values)
+    steps = steps[steps > SAME * (values[-1] - values[0])]
+    if not len(steps):
+        return 0.0
+    return float(steps.min() / np.sqrt(12.0) * np.sqrt(1.0 + feedback @ feedback))
+
+
 class Prices(NamedTuple):
     """What a stretch pays, and how long it may be.
 
     of_row : of each row that does not repeat the one before
     of_run : of a stretch without such a row
-    longest : rows
+    longest, longest_repeated : rows
     """
 
     of_row: float
     of_run: float
     longest: int
+    longest_repeated: int
 
 
 def _prices(y, scale, ends):
@@ -176,7 +204,8 @@ def _prices(y, scale, ends):
     # of two repeats at least
     n_runs = np.count_nonzero(repeats[:-2] & repeats[1:-1] & ~repeats[2:])
     of_row = np.log(n_rows * longest / RARITY) + of_value
-    return Prices(float(of_row), float(np.log1p(n_runs)), longest)
+    repeated = max(longest, int(LONGEST_REPEATED * n_rows))
+    return Prices(float(of_row), float(np.log1p(n_runs)), longest, repeated)
 
 
 def _search(repeats, model, session, prices):
@@ -299,11 +328,15 @@ def _candidates(row, taken, signal, prices):
     before = np.arange(max(0, row - len(signal.feedback)), row)
     unknown = before[np.isnan(signal.residuals[before])]
     found |= {(int(k), stop) for k in unknown for stop in (int(k) + 1, row)}
-    return [
-        (first, stop)
-        for first, stop in found
-        if first < stop <= first + prices.longest and not taken[first:stop].any()
-    ]
+    return [pair for pair in found if _may_be_wrong(*pair, taken, signal, prices)]
+
+
+def _may_be_wrong(first, stop, taken, signal, prices):
+    """Whether a stretch is neither too long nor taken."""
+    # the first of equal values may be a right one
+    repeated = signal.repeats[first + 1 : stop].all()
+    longest = prices.longest_repeated if repeated else prices.longest
+    return first < stop <= first + longest and not taken[first:stop].any()
 
 
 def _whole(first, stop, signal, prices):

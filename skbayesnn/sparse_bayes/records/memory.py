@@ -27,7 +27,7 @@ def has_memory(U, Y, starts):
     starts : (n_sessions + 1,)
     """
     n_rows = min(len(Y), MOST_ROWS)
-    if n_rows < FEWEST_ROWS:
+    if np.isfinite(Y[:n_rows]).sum(axis=0).max(initial=0) < FEWEST_ROWS:
         return True
     session = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[:n_rows]
     outputs = _with_squares(Y[:n_rows])
@@ -41,7 +41,9 @@ def has_memory(U, Y, starts):
         together = (session[lag:] == session[:-lag])[:, None]
         later = np.where(together, outputs[lag:], 0.0)
         correlation = later.T @ np.where(together, signals[:-lag], 0.0)
-        if (np.abs(correlation) > bound * np.sqrt(together.sum())).any():
+        # missing values are 0, and no part of a sum
+        n_pairs = (later != 0.0).T.astype(float) @ (signals[:-lag] != 0.0)
+        if (np.abs(correlation) > bound * np.sqrt(n_pairs)).any():
             return True
     return False
 

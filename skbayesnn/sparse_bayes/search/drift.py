@@ -32,11 +32,11 @@ def drift(networks, data):
     Returns
     -------
     scatter : float
-        The geometric mean over several orders; 0 for a single network, and where no
-        run can begin.
+        The geometric mean over several orders; NaN for a single network, which has
+        nothing to drift apart from, and 0 where no run can begin.
     """
     if len(networks) < 2:
-        return 0.0
+        return np.nan
     n_known = max(network.max_lag for network in networks)
     lags = [network.lags for network in networks if hasattr(network, "lags")]
     lags = union_of_lags(lags) if lags else None

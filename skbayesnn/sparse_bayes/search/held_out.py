@@ -87,7 +87,7 @@ class Data(NamedTuple):
     given : TrainingRecord
     folds : (n_rows,) number of the fold of each row
     scored : (n_rows,) bool, rows whose errors count, see `rows_for_all`; None for all
-        rows that a model can predict
+        rows that a model can predict, of hidden states across gaps as well
     doubtful : (n_rows, n_outputs) bool, outputs that free runs may start from, but that
         are neither fitted nor scored; None for none
     """
@@ -155,6 +155,30 @@ def rows_for_all(data, n_before):
             break
         n_before //= 2
     return data._replace(scored=measured & (before >= n_before))
+
+
+def check_windows(data, lags):
+    """Refuse a record on which no model of ``lags``, or "auto", can be tried."""
+    if not has_windows(data, lags):
+        lag = _shortest(lags)
+        raise ValueError(
+            f"X and y hold too few complete windows of {lag + 1} rows without a missing "
+            "value for models of lags. Those with hidden states pass over missing "
+            "outputs: SparseBayesStateSpaceRegressor, or DynamicSystemRegressor "
+            "with 'states' among its kinds; or fill the gaps."
+        )
+
+
+def has_windows(data, lags):
+    """Whether two folds at least hold a row without a gap in the shortest lag."""
+    lag = _shortest(lags)
+    complete = np.isfinite(np.hstack([data.U, data.Y])).all(axis=1)
+    complete &= n_complete_before(data.U, data.Y, data.starts) >= lag
+    return len(np.unique(data.folds[complete])) > 1
+
+
+def _shortest(lags):
+    return 1 if isinstance(lags, str) else lags[0]
 
 
 def fit_or_score(task, settings, data, sample, start=None):
@@ -270,13 +294,14 @@ def _errors_of_states(network, data, target, focus):
     """The share of every output in the mean squared error of hidden states.
 
     The first rows of each record tell the state there, and are not scored. A free run
-    begins anew behind each gap, as those of lags do; a filter needs it only where
-    inputs are missing.
+    begins anew behind each gap, as those of lags do, if it is compared with these; a
+    filter needs it only where inputs are missing.
     """
     record, horizon = Record(data.U, data.Y, None, data.starts), 1
     if focus == "simulation":
-        record, target = _between_gaps(record, target)
         horizon = np.inf
+        if data.scored is not None:
+            record, target = _between_gaps(record, target)
     found = network.forecast(record, network.max_lag, horizon, False)
     scored = np.isfinite(target)
     scored &= (_rows_behind(record.starts) >= network.max_lag)[:, None]

@@ -196,8 +196,20 @@ class Search:
 
     def add_drift(self, candidates):
         """What candidates drift, if that is to be compared."""
-        if self.measures_drift and self.drift is not None:
-            self.table.drifts |= {c: self.drift(c) for c in candidates}
+        if not self.measures_drift or self.drift is None:
+            return
+        for candidate in candidates:
+            drift = self.drift(candidate)
+            # the time was over after one fit
+            unknown = np.isnan(drift)
+            drift = self.linear_drift(candidate.output) if unknown else drift
+            self.table.drifts[candidate] = drift
+
+    def linear_drift(self, output):
+        """The least drift of linear models with an output; 0 without one."""
+        drifts = self.table.drifts.items()
+        linear = [drift for c, drift in drifts if c.is_arx and c.output == output]
+        return min(linear, default=0.0)
 
     def linear_round(self):
         """Linear ARX models by least squares, on all folds.

@@ -22,6 +22,28 @@ def cut_for(starts, n_folds, lags):
     return folds
 
 
+def cut_measured(starts, measured, n_folds, lags):
+    """Folds of all rows, of which each has as many ``measured`` ones as `cut_for` says.
+
+    A stretch in a hole of the record has nothing to be scored. Other rows are in the
+    fold of the measured one before them, or behind them at the start of a session.
+
+    Returns
+    -------
+    folds : (n_rows,)
+    longest : int
+        The longest lag that they allow.
+    """
+    if not measured.any():
+        measured = np.ones(len(measured), dtype=bool)
+    before = np.append(0, np.cumsum(measured))[starts]
+    folds = cut_for(np.unique(before), n_folds, lags)
+    longest = longest_lag(np.unique(before), folds)
+    first = np.repeat(before[:-1], np.diff(starts))
+    nearest = np.maximum(np.cumsum(measured) - 1, first)
+    return folds[np.minimum(nearest, len(folds) - 1)], longest
+
+
 def cut(starts, n_folds, lag, shortest_lag):
     """The number of the fold that each row is in, below ``n_folds``.
 

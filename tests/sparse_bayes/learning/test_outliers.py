@@ -115,6 +115,37 @@ def test_disturbances_of_the_system_are_no_wrong_rows():
         assert not screen(u, y)[1].any()
 
 
+# with 2 it sticks at the end of its range, where an output may saturate
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_a_sensor_may_stick_for_long(seed):
+    u, y, rng = record(seed)
+    first = moving(y, 100, rng)
+    stuck = y.copy()
+    stuck[first : first + 100] = y[first - 1]
+    outliers = screen(u, stuck)[1]
+    assert outliers[first : first + 100].all()
+    assert np.count_nonzero(outliers) <= 102
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_levels", [8, 30])
+def test_rounded_outputs_are_left_alone(n_levels, seed):
+    u, y, rng = record(seed)
+    step = np.ptp(y) / n_levels
+    assert not screen(u, step * np.round(y / step))[1].any()
+    # and what is wrong among them is found, if it is many steps
+    rounded = step * np.round(with_gross_errors(y, rng, 3) / step)
+    wrong = np.abs(rounded - y) > step
+    found = screen(u, rounded)[1]
+    assert found[wrong].all() or n_levels == 8
+    assert np.count_nonzero(found & ~wrong) <= 1
+
+
+def test_outputs_that_are_held_between_samples_are_left_alone():
+    u, y, _ = record(0)
+    assert not screen(u, np.repeat(y[::10], 10))[1].any()
+
+
 def test_saturation_is_no_sticking():
     u, y, _ = record(2, limit=0.25)
     assert np.mean(np.diff(y) == 0.0) > 0.2

@@ -7,6 +7,7 @@ from numpy.testing import assert_array_equal
 from skbayesnn.sparse_bayes.search.stretches import (
     cut,
     cut_for,
+    cut_measured,
     longest_lag,
     numbered,
     rows_for,
@@ -33,6 +34,30 @@ def test_long_sessions_are_cut_into_all_folds(lengths, n_folds):
     starts = np.concatenate([[0], np.cumsum(lengths)])
     numbers = numbered(starts, np.concatenate(found))
     assert_array_equal(np.unique(numbers), np.arange(n_folds * len(lengths)))
+
+
+def test_stretches_have_as_many_measured_rows():
+    """Whatever holes a record has; none is held out in vain."""
+    starts, measured = np.array([0, 300, 1000, 1040]), np.ones(1040, dtype=bool)
+    assert_array_equal(
+        cut_measured(starts, measured, 4, [1, 2])[0], cut_for(starts, 4, [1, 2])
+    )
+    measured[200:700] = False
+    measured[1000:] = False
+    folds, longest = cut_measured(starts, measured, 4, [1, 2])
+    counts = np.bincount(folds[measured])
+    assert len(counts) == 4 and np.ptp(counts) <= 4
+    assert rows_for(longest) <= 75
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        assert (np.diff(folds[start:stop]) >= 0).all()
+    # rows of a hole are with those before it, or behind it where a session begins so
+    assert (folds[200:300] == folds[199]).all()
+    assert (folds[300:700] == folds[700]).all()
+    # without anything measured, as without a hole
+    none = np.zeros(1040, dtype=bool)
+    assert_array_equal(
+        cut_measured(starts, none, 4, [1, 2])[0], cut_for(starts, 4, [1, 2])
+    )
 
 
 def test_short_sessions_are_left_whole():
