@@ -99,7 +99,7 @@ def settings_of(estimator, rows):
         update,
         _learning_rate(rows) if rate == "auto" else float(rate),
         estimator.batch_size,
-        estimator.max_updates,
+        estimator.max_updates if _may_depend(rows) else 1,
         adapts_gibbs=n_steps == "auto",
         tempers=n_steps == "auto" and estimator.persistent,
         adapts_decay=decay == "auto",
@@ -108,6 +108,15 @@ def settings_of(estimator, rows):
         limit_blas=estimator.binarize is not None,
         verbose=estimator.verbose,
     )
+
+
+def _may_depend(rows):
+    """Whether more than one feature varies; if not, independent ones tell all.
+
+    Training would make constant features more certain forever.
+    """
+    rates = rows.mean()
+    return np.count_nonzero((rates > 0.0) & (rates < 1.0)) > 1
 
 
 def _learning_rate(rows):
@@ -304,10 +313,11 @@ def _check(settings, job, outcome):
     worse = validation < independent - 3.0 * measured.error - chance - _ROUNDING
     # a fit that goes on from another may have a good start
     same = not best.n_updates and validation <= independent + chance + _ROUNDING
-    if worse or same:
+    nothing = not _may_depend(job.train)
+    if worse or same or nothing:
         state = _without_units(settings, job, _n_units(best))
         # else there was nothing to learn, and noise has made it a little worse
-        if independent - validation > _FAILED * abs(independent):
+        if independent - validation > _FAILED * abs(independent) and not nothing:
             warning = _NOTHING.format(validation, independent)
         training, learned = training._replace(state=state), False
         best = best._replace(validation=independent)

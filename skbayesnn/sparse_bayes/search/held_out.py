@@ -162,10 +162,10 @@ def check_windows(data, lags):
     if not has_windows(data, lags):
         lag = _shortest(lags)
         raise ValueError(
-            f"X and y hold too few complete windows of {lag + 1} rows without a missing "
-            "value for models of lags. Those with hidden states pass over missing "
-            "outputs: SparseBayesStateSpaceRegressor, or DynamicSystemRegressor "
-            "with 'states' among its kinds; or fill the gaps."
+            f"X and y hold too few complete windows of {lag + 1} rows without a "
+            "missing value for models of lags. Those with hidden states pass over "
+            "missing outputs: SparseBayesStateSpaceRegressor, or a "
+            "DynamicSystemRegressor with 'states' among its kinds; or fill the gaps."
         )
 
 

@@ -354,6 +354,19 @@ def test_where_nothing_is_to_be_learned():
     assert_allclose(model.transform(X), 0.5)
 
 
+@pytest.mark.parametrize("cls", [ContrastiveDivergenceRBM, FrankWolfeRBM])
+@pytest.mark.parametrize("n_varied", [0, 1])
+def test_features_of_which_none_varies_with_another(cls, n_varied):
+    """Training would make constant ones more certain for as long as it may."""
+    X = np.tile(np.random.default_rng(0).random(12) < 0.5, (50, 1))
+    X[:20, :n_varied] ^= True
+    with pytest.warns(ConvergenceWarning, match="Nothing was learned"):
+        model = cls(random_state=0).fit(X)
+    assert model.history_["n_updates"].max() <= 200
+    assert not model.components_.any()
+    assert model.score(X) == pytest.approx(independent_score(X), abs=0.1)
+
+
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_single_row_to_learn_from(seed):
@@ -533,7 +546,8 @@ def test_what_is_given_stays():
 )
 def test_constant_data_have_nothing_to_learn(kind, value):
     X = np.full((40, 20), value)
-    model = automatic(kind).fit(X)
+    with pytest.warns(ConvergenceWarning, match="Nothing was learned"):
+        model = automatic(kind).fit(X)
     assert np.isfinite(model.score(X))
     assert (model.sample(5, n_steps=5, random_state=0) == value).mean() > 0.9
 
