@@ -165,7 +165,12 @@ def test_references(focus, n_sessions):
     y[[3, 50]] = np.nan
     number = np.arange(120) * n_sessions // 120
     length = 120 // n_sessions
-    fold = np.tile(np.arange(length) * CV // length, n_sessions)
+    # as many measured rows in each; a missing one is with the one before
+    fold = []
+    for known in np.split(np.isfinite(y), n_sessions):
+        count = np.cumsum(known)
+        fold.append((count - 1) * CV // count[-1])
+    fold = np.concatenate(fold)
     model = estimator((2,), (3.0,), focus=focus)
     results = quietly(model, u, y, sessions=number).cv_results_
     for held_out in range(CV):
@@ -219,7 +224,8 @@ def test_lags_too_long_for_a_stretch_are_left_out(sessions, expected):
 def test_no_lag_is_short_enough():
     u, y = record(35)
     with pytest.raises(
-        ValueError, match=r"cv=3.* lag of 5 needs 3 stretches of 12 rows.*n_samples=35"
+        ValueError,
+        match=r"cv=3.* lag of 5 needs 3 stretches of 12 measured rows.*n_samples=35",
     ):
         estimator((10, 5)).fit(u, y)
     u, y = record(36)

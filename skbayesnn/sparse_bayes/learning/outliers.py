@@ -20,6 +20,9 @@ best :math:`\delta` are so much more probable than :math:`r` that it pays
   other, unless the output saturates there; and for a stretch of such rows alone, the
   logarithm of the number of those that there are;
 - half of :math:`\log|T^T T|`, what the rows would have told of the next ones.
+
+The scale of the errors is at least that of the rounding of the output. An output most
+of whose values repeat the one before is left as it is.
 """
 
 from typing import NamedTuple
