@@ -79,7 +79,8 @@ class DynamicSystemRegressor(
     kinds : "auto", {"linear", "network", "states"} or array-like of these, \
             default="auto"
         What is tried: linear ARX models, networks of lags, networks of hidden states.
-        "auto" is all of them.
+        "auto" is all of them. Where no measured row follows another one, only hidden
+        states can be tried, if they are among these.
     max_time : float or None, default=None
         Seconds after which no further fit begins; the models are then the best that
         were found so far. Three fifths of it are for the search. What is found in a
