@@ -446,11 +446,11 @@ def test_samples_of_a_laboratory_are_left_to_hidden_states(n_outputs):
 def test_a_hole_is_no_stretch(data):
     """Where nothing is measured, all candidates would fail alike."""
     u, y = data
-    hole = np.where((np.arange(150) >= 60) & (np.arange(150) < 110), np.nan, y)
+    hole = np.where((np.arange(150) >= 60) & (np.arange(150) < 120), np.nan, y)
     model = quietly(estimator(cv=4, kinds=("linear", "network")), u, hole)
-    errors = model.cv_results_["test_error"]
-    tried = np.isfinite(errors).any(axis=0)
-    assert (np.nanmin(errors[:, tried], axis=0) < 1.0).all()
+    results = model.cv_results_
+    errors = results["test_error"][results["model"] == "linear"]
+    assert np.isfinite(errors).all() and (errors < 2.0).all()
 
 
 def states_alone(data, **options):
