@@ -21,8 +21,8 @@ best :math:`\delta` are so much more probable than :math:`r` that it pays
   logarithm of the number of those that there are;
 - half of :math:`\log|T^T T|`, what the rows would have told of the next ones.
 
-The scale of the errors is at least that of the rounding of the output. An output most
-of whose values repeat the one before is left as it is.
+An output most of whose values repeat the one before, rounded to coarse steps or held
+between samples, is left as it is.
 """
 
 from typing import NamedTuple
@@ -51,8 +51,6 @@ LONGEST, LEAST_LONGEST, LONGEST_REPEATED = 0.05, 20, 0.2
 N_STEPS, LONGEST_TO_SPLIT, PLAUSIBLE = 4, 200, 4.0
 # Rows that are looked through at a time.
 PIECE = 1000
-# Fraction of the range of an output by which values differ that are the same one.
-SAME = 1e-9
 # Quantiles beyond which a repeated value may be that of a saturated output, as long as
 # gross errors are not known.
 EDGES = 0.02, 0.98
@@ -147,7 +145,6 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
     outliers, doubtful = np.zeros((2, len(y)), dtype=bool)
     if model is None or model.scale == 0.0 or _is_held(y):
         return y, outliers, doubtful
-    model = model._replace(scale=max(model.scale, _rounding(y, model.feedback)))
     ends = _saturates_at(y, None if seen is None else seen[:, output], model.scale)
     prices = _prices(y, model.scale, ends)
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
@@ -162,26 +159,13 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
 
 
 def _is_held(y):
-    """Whether most values repeat the one before, as between samples of a laboratory.
+    """Whether most values repeat the one before.
 
-    Each new one is a surprise then, and none is wrong.
+    They are rounded to coarse steps, or held between samples of a laboratory. Each new
+    value is a surprise then, and none is wrong.
     """
     known = np.isfinite(y[1:] + y[:-1])
     return 2 * np.count_nonzero(y[1:] == y[:-1]) > np.count_nonzero(known)
-
-
-def _rounding(y, feedback):
-    """Scale of the errors of a model of values that were rounded to steps.
-
-    Where the output hardly moves, most of them repeat the value before, and the
-    errors of these rows are smaller.
-    """
-    values = np.unique(y[np.isfinite(y)])
-    steps = np.diff(values)
-    steps = steps[steps > SAME * (values[-1] - values[0])]
-    if not len(steps):
-        return 0.0
-    return float(steps.min() / np.sqrt(12.0) * np.sqrt(1.0 + feedback @ feedback))
 
 
 class Prices(NamedTuple):
