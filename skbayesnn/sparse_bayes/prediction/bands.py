@@ -145,7 +145,7 @@ def is_lost(bands, mean, y_scale):
     What is unknown there is more than the outputs' standard deviation ``y_scale``, by
     which the mean of the training record errs.
     """
-    # a run that is 1e200 off is
+    # of a run that is 1e200 off the square overflows
     with np.errstate(over="ignore"):
         return _beyond_range(bands, mean) > y_scale
 
