@@ -248,7 +248,9 @@ def _check_range(X, threshold):
         taken, fitting = "all others as 0", "127 for images with values of 0 to 255"
         # what a sparse matrix does not hold is 0
         if not sp.issparse(X) and ((X == low) | (X == high)).all():
-            fitting = f"{(low + high) / 2:.4g} for {low:.4g} and {high:.4g}"
+            # halves, whose sum does not overflow
+            middle = 0.5 * float(low) + 0.5 * float(high)
+            fitting = f"{middle:.4g} for {low:.4g} and {high:.4g}"
         if not sp.issparse(X) and low > threshold:
             taken = "that is all of them"
         warn_caller(
