@@ -284,11 +284,12 @@ class DynamicSystemRegressor(
             For a checkpoint that cannot be written, or that another fit uses.
         """
         given = check_training_record(self, X, y, sessions)
+        kinds = check_kinds(self.kinds)
         of_lags = self._search_of_lags()
         data, *grids = of_lags._cut(given)
         states = check_numbers_of_states(self.n_states)
         data, outliers = without_outliers(data, self.outliers, self.noise)
-        data, options = self._as_rows_allow(data, grids[0], states)
+        data, options = self._as_rows_allow(data, kinds, grids[0], states)
         settings = self._settings_of_fits(of_lags)
         units = check_hidden_layer_sizes(settings.states["hidden_layer_sizes"])
         make_search = of_lags._search_of_lags(
@@ -317,9 +318,8 @@ class DynamicSystemRegressor(
             print(self.summary_)
         return self
 
-    def _as_rows_allow(self, data, lags, states):
+    def _as_rows_allow(self, data, kinds, lags, states):
         """The data, with the rows to be scored, and options of the search."""
-        kinds = check_kinds(self.kinds)
         if "states" not in kinds:
             check_windows(data, lags)
             return data, {"models": kinds}

@@ -9,6 +9,7 @@ from ..fitted import FittedNetwork
 from ..kernels.state_filter import FilterNoise
 from ..kernels.state_recursion import run_states, states_by_parameters
 from ..network import split_layers
+from ..records.lags import is_complete
 from ..records.state_runs import input_columns, select_features
 from . import state_forecast
 from .initial_states import N_CANDIDATES
@@ -98,7 +99,7 @@ class StateSpaceNetwork(NamedTuple):
     def rows_to_score(self, U, Y, starts):
         """Measured rows behind those that tell the state."""
         behind = np.arange(len(Y)) - np.repeat(starts[:-1], np.diff(starts))
-        known = np.isfinite(np.hstack([U, Y])).all(axis=1)
+        known = is_complete(U, Y)
         return np.flatnonzero(known & (behind >= self.max_lag))
 
 

@@ -177,10 +177,15 @@ def complete_rows(U, Y, lags, starts):
     return rows
 
 
+def is_complete(U, Y):
+    """Which rows hold no NaN, (n_rows,) bool."""
+    return np.isfinite(np.hstack([U, Y])).all(axis=1)
+
+
 def n_complete_before(U, Y, starts):
     """Number of rows directly before each, in its session, that hold no NaN."""
     rows = np.arange(len(Y))
-    incomplete = ~np.isfinite(np.hstack([U, Y])).all(axis=1)
+    incomplete = ~is_complete(U, Y)
     behind_gap = np.zeros(len(Y), dtype=np.int64)
     behind_gap[1:] = np.maximum.accumulate(np.where(incomplete, rows + 1, 0))[:-1]
     return rows - np.maximum(behind_gap, np.repeat(starts[:-1], np.diff(starts)))

@@ -14,7 +14,7 @@ from ..learning.selection import free_runs_through, squared_errors, steps_throug
 from ..narx import SparseBayesNARXRegressor
 from ..prediction.ensemble import LaggedNetwork
 from ..prediction.hidden_states import StateSpaceNetwork
-from ..records.lags import n_complete_before
+from ..records.lags import is_complete, n_complete_before
 from ..records.layout import Record
 from ..state_space_network import SparseBayesStateSpaceRegressor
 from ..training_record import TrainingRecord
@@ -144,7 +144,7 @@ def rows_for_all(data, n_before):
     the complete rows of a stretch would not be left.
     """
     before = n_complete_before(data.U, data.Y, data.starts)
-    measured = np.isfinite(np.hstack([data.U, data.Y])).all(axis=1)
+    measured = is_complete(data.U, data.Y)
     n_measured = np.bincount(data.folds[measured], minlength=1)
     # bound: halved down to no row
     while n_before:
@@ -171,10 +171,9 @@ def check_windows(data, lags):
 
 def has_windows(data, lags):
     """Whether two folds at least hold a row without a gap in the shortest lag."""
-    lag = _shortest(lags)
-    complete = np.isfinite(np.hstack([data.U, data.Y])).all(axis=1)
-    complete &= n_complete_before(data.U, data.Y, data.starts) >= lag
-    return len(np.unique(data.folds[complete])) > 1
+    before = n_complete_before(data.U, data.Y, data.starts)
+    rows = is_complete(data.U, data.Y) & (before >= _shortest(lags))
+    return len(np.unique(data.folds[rows])) > 1
 
 
 def _shortest(lags):
@@ -316,7 +315,7 @@ def _errors_of_states(network, data, target, focus):
 def _between_gaps(record, target):
     """Records without gaps, as far as a row of them is scored, and their targets."""
     before = n_complete_before(record.U, record.Y, record.starts)
-    complete = np.isfinite(np.hstack([record.U, record.Y])).all(axis=1)
+    complete = is_complete(record.U, record.Y)
     number = np.cumsum(before == 0)
     scored = np.isfinite(target).any(axis=1) & complete
     rows = complete & (np.bincount(number, scored)[number] > 0.0)

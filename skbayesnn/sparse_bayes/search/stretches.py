@@ -37,8 +37,9 @@ def cut_measured(starts, measured, n_folds, lags):
     if not measured.any():
         measured = np.ones(len(measured), dtype=bool)
     before = np.append(0, np.cumsum(measured))[starts]
-    folds = cut_for(np.unique(before), n_folds, lags)
-    longest = longest_lag(np.unique(before), folds)
+    sessions = np.unique(before)
+    folds = cut_for(sessions, n_folds, lags)
+    longest = longest_lag(sessions, folds)
     first = np.repeat(before[:-1], np.diff(starts))
     nearest = np.maximum(np.cumsum(measured) - 1, first)
     return folds[np.minimum(nearest, len(folds) - 1)], longest

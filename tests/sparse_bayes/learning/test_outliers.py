@@ -115,11 +115,11 @@ def test_disturbances_of_the_system_are_no_wrong_rows():
         assert not screen(u, y)[1].any()
 
 
-# with 2 it sticks at the end of its range, where an output may saturate
-@pytest.mark.parametrize("seed", [0, 1, 3])
+@pytest.mark.parametrize("seed", range(5))
 def test_a_sensor_may_stick_for_long(seed):
-    u, y, rng = record(seed)
-    first = moving(y, 100, rng)
+    u, y, _ = record(seed)
+    # not at an end of its range, where an output may saturate
+    first = 101 + int(np.argmin(np.abs(y[100:400])))
     stuck = y.copy()
     stuck[first : first + 100] = y[first - 1]
     outliers = screen(u, stuck)[1]
