@@ -133,7 +133,8 @@ class SamplingWarning(UserWarning):
     """Warn that the rows of a record are not in order, or not equally spaced in time.
 
     Lags count rows: across a hole, or between rows that were shuffled, they reach to
-    another time than they do elsewhere.
+    another time than they do elsewhere. In a session that is not longer than the
+    longest lag, they reach from no row.
 
     See Also
     --------

@@ -14,7 +14,7 @@ from .training import automatic, epochs, lone_states
 from .training.failure import warn_if_worse
 from .training.job import ModelCallbacks, Start, open_job, open_partial_job
 from .training.outcome import Seen, Training, model_attributes, store
-from .training.start import start_model, start_training
+from .training.start import larger_model, start_model, start_training
 
 
 @public
@@ -336,7 +336,11 @@ class ContrastiveDivergenceRBM(BaseRBM):
         attributes = partial(model_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=ModelCallbacks(self, X, y, attributes))
         start = partial(self._start, resumes=resumes, aside=automatic_end)
-        train = train_rounds if automatic_end else train_epochs
+        train = train_epochs
+        if automatic_end:
+            begins_anew = not resumes and isinstance(self.init, str)
+            retry = self._larger_start if begins_anew else None
+            train = partial(train_rounds, retry=retry)
         found, rbm = train(self, job, start)
         training, rbm, given = lone_states.finish(
             found.training, rbm, lone, job, self.n_jobs
@@ -402,6 +406,12 @@ class ContrastiveDivergenceRBM(BaseRBM):
         rbm = start_model(self.init, self.n_components, job.train, job.seed)
         return start_training(rbm, job.train, self.batch_size, job.seed)
 
+    def _larger_start(self, job):
+        """For where training does not leave the small weights."""
+        rbm = larger_model(self.n_components, job.train, job.seed)
+        state = partial(start_training, rbm, job.train, self.batch_size, job.seed)
+        return Start(state, {}, 0)
+
     def _last_state(self, job, aside):
         """Of training here, or that of a model that came otherwise."""
         if self._training is not None:
@@ -418,13 +428,13 @@ def train_epochs(estimator, job, make_start, stage="epochs"):
     return found, epochs.model(settings, training)
 
 
-def train_rounds(estimator, job, make_start, stage="training"):
+def train_rounds(estimator, job, make_start, stage="training", retry=None):
     """The same with rounds that decide for themselves."""
     settings = automatic.settings_of(estimator, job.train)
     task = job.callbacks.begin_fit(None)
     # a fit that is continued has seen the rows that it would be repeated on
     refit = estimator.refit and not make_start(job).n_iter
-    entrant = automatic.Entrant(make_start, stage)
+    entrant = automatic.Entrant(make_start, stage, retry=retry)
     found = automatic.train(settings, job, entrant, task, refit)
     rbm = automatic.model(settings, found)
     job.callbacks.end(task, rbm)

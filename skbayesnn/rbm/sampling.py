@@ -7,11 +7,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed, generator
 from .._validation import check_count, check_mask
+from . import few_missing
 from . import model as solver
 from .learning import jumps
 from .likelihood import annealing
 from .states import by_feature, product
-from .training.rows import Rows, check_rows
+from .training.rows import Rows, check_range, check_rows
 
 # Gibbs steps from one jump to the next, and chains that jump at a time: the memory of
 # their probabilities by all rows.
@@ -95,15 +96,19 @@ class SamplingMixin:
     def impute(self, X, *, strategy="mean", n_steps=200, random_state=0):
         """Fill in missing values from the conditional distribution.
 
+        Where so few values of a row are missing that their states are no more than the
+        steps of a chain would be (7 of them for 200 steps), all of these are
+        enumerated, and the result is exact; else a chain of each row finds them.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Visible states, NaN where missing.
         strategy : {"mean", "sample"}, default="mean"
-            The conditional expectation of each missing value, averaged over the second
-            half of the steps, or one draw of all of them together.
+            The conditional expectation of each missing value, that of a chain averaged
+            over the second half of the steps, or one draw of all of them together.
         n_steps : int, default=200
-            Steps of the chain of each row.
+            Steps of the chain of each row that has one.
         random_state : int, RandomState instance or None, default=0
             Source of random numbers.
 
@@ -124,24 +129,42 @@ class SamplingMixin:
                 "Use X.toarray() and set the missing values to NaN."
             )
         missing = np.isnan(rows.X)
-        held = solver.Clamp(~missing, rows.states(slice(None)))
         rbm, seed = self._training_rbm(), draw_seed(random_state)
-        chains = self._annealed_chains(rbm, len(rows), n_steps // 2, held, seed)
+        values = rows.states(slice(None))
+        few = few_missing.rows_with_few(self._units, missing, n_steps)
+        # a copy: without a threshold the rows may be the caller's
+        result = np.array(rows.take(slice(None), self.components_.dtype))
+        draws = None
+        if strategy == "sample":
+            draws = generator(seed, Stream.MISSING_VALUES).random(np.count_nonzero(few))
+        filled = np.empty(values.shape, dtype=np.float32)
+        filled[few] = few_missing.fill(rbm, values[few], missing[few], draws)
+        held = solver.Clamp(~missing[~few], values[~few])
+        if len(held.mask):
+            filled[~few] = self._fill_by_chains(rbm, held, strategy, n_steps, seed)
+        np.copyto(result, filled, where=missing, casting="same_kind")
+        return result
+
+    def _fill_by_chains(self, rbm, held, strategy, n_steps, seed):
+        """Expectations or draws of all values, by a chain of each row."""
+        chains = self._annealed_chains(rbm, len(held.mask), n_steps // 2, held, seed)
         jump = self._jumps(rbm)
         rest, total = n_steps - n_steps // 2, 0.0
         for n in _parts(rest):
             chains = jump(chains, held)
             part, chains = solver.sum_visible(rbm, chains, n, held)
             total = total + part
-        filled = total / np.float32(rest) if strategy == "mean" else chains.states
-        # a copy: without a threshold the rows may be the caller's
-        result = np.array(rows.take(slice(None), self.components_.dtype))
-        np.copyto(result, filled, where=missing, casting="same_kind")
-        return result
+        return total / np.float32(rest) if strategy == "mean" else chains.states
 
     def _check_clamp(self, clamp, n_samples):
         check_mask(clamp, "clamp")
-        clamp = np.asarray(clamp, dtype=np.float64)
+        try:
+            clamp = np.asarray(clamp, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "clamp must be an array of a number for each feature, NaN where it is "
+                f"free; got {clamp!r}."
+            ) from error
         if clamp.shape not in [
             (self.n_features_in_,),
             (n_samples, self.n_features_in_),
@@ -156,6 +179,7 @@ class SamplingMixin:
                 "clamp must hold finite values, or NaN for features that are free; "
                 "got infinity."
             )
+        check_range(clamp, self.binarize, "clamp")
         held = ~np.isnan(clamp)
         values = Rows(np.atleast_2d(clamp), self.binarize).states(slice(None))
         self._units.check_states(values[np.broadcast_to(held, values.shape)], "clamp")

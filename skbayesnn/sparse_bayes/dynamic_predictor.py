@@ -511,7 +511,7 @@ def _as_wide_as_bands(model, runs, drawn):
     forecast = ensembles.forecast(model.ensemble, *runs, True)
     mean, std = forecast.mean[:, :, None], forecast.std
     with np.errstate(over="ignore", invalid="ignore"):
-        wide = with_factor(model.bands, forecast, runs[0])
+        wide = with_factor(model.bands, forecast, _as_read(model, runs[0]))
         factor = wide / np.where(std > 0.0, std, 1.0)
     # a run that is 1e200 off is uncertain by infinity
     factor = np.where(np.isfinite(factor), factor, model.bands.factor)
@@ -522,8 +522,14 @@ def _bands(model, query, forecast, steps):
     """Standard deviations with what the bands add to them."""
     ensemble, record = model.ensemble, query.record
     scale = ensemble.members[0].fitted.scaling.y_scale
-    arguments = record, ensemble.max_lag, steps == np.inf, scale
+    arguments = _as_read(model, record), ensemble.max_lag, steps == np.inf, scale
     return widen(model.bands, forecast, *arguments)
+
+
+def _as_read(model, record):
+    """The record without inputs that are no regressors: none is out of its range."""
+    U = np.where(model.ensemble.reads_input, record.U, np.nan)
+    return record._replace(U=U)
 
 
 def _warn_of_rows(estimator, query, forecast, is_free_run):
@@ -551,7 +557,7 @@ def _warn_of_extrapolation(estimator, query, run=None):
     model = estimator._model
     bands, scaling = model.bands, model.ensemble.members[0].fitted.scaling
     low, high = bands.low_inputs, bands.high_inputs
-    inputs = query.record.U
+    inputs = _as_read(model, query.record).U
     out = _rows_of_user(query, excess(inputs, low, high) > 0.0)
     if out.any():
         names, kind, far = input_names(estimator), "Input", "outside"
@@ -566,13 +572,26 @@ def _warn_of_extrapolation(estimator, query, run=None):
     k = int(np.flatnonzero(out.any(axis=0))[0])
     values, low, high = (of_all[..., k] for of_all in signals)
     rows, values = out[:, k], _rows_of_user(query, values)
+    found = np.nanmin(values), np.nanmax(values)
+    low, high, *found = _distinct_texts(low, high, *found)
     warn_caller(
-        f"{kind} {names[k]} is {far} the range of the training record, {low:.4g} to "
-        f"{high:.4g}, in {np.count_nonzero(rows)} rows, the first of them row "
-        f"{rows.argmax()}: found {np.nanmin(values):.4g} to {np.nanmax(values):.4g}. "
+        f"{kind} {names[k]} is {far} the range of the training record, {low} to "
+        f"{high}, in {np.count_nonzero(rows)} rows, the first of them row "
+        f"{rows.argmax()}: found {found[0]} to {found[1]}. "
         "The model extrapolates there, and is fitted to nothing that says how well.",
         ExtrapolationWarning,
     )
+
+
+def _distinct_texts(*numbers):
+    """The numbers with as many digits as tell how they differ, four at least."""
+    numbers = np.array(numbers, dtype=np.float64)
+    least = 0.1 * np.diff(np.unique(numbers)).min(initial=np.inf)
+    for n_digits in range(4, 18):
+        texts = [f"{number:.{n_digits}g}" for number in numbers]
+        if (np.abs(np.array(texts, dtype=np.float64) - numbers) <= least).all():
+            break
+    return texts
 
 
 def _warn_of_missing_inputs(estimator, query, mean):

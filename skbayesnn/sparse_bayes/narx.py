@@ -20,6 +20,7 @@ from .learning.lagged_problem import (
     windows,
     with_ranking,
 )
+from .learning.later_starts import warn_of_later_starts
 from .learning.longer_lags import explained_by_longer_lags
 from .learning.problem import pose
 from .learning.restarts import learn
@@ -29,6 +30,7 @@ from .parameters import (
     check_session_lengths,
     learning_options,
     resolve_auto,
+    warn_of_short_sessions,
 )
 from .prediction import posterior
 from .records.lags import lagged_names, make_lags
@@ -329,19 +331,28 @@ class SparseBayesNARXRegressor(
         Raises
         ------
         ValueError
-            For parameters outside their range, a session not longer than the longest
-            lag, columns without any value, infinite or too large values, lengths that
-            differ, times that are missing, repeated, not in order or not the same in X
-            and y, a name that X and y share, and when no complete window is left.
+            For parameters outside their range, sessions of which none is longer than
+            the longest lag, columns without any value, infinite or too large values,
+            lengths that differ, times that are missing, repeated, not in order or not
+            the same in X and y, a name that X and y share, and when no complete window
+            is left.
 
         Warns
         -----
         SamplingWarning
-            For holes in time, an index of pandas that does not count up, and 250 rows
-            or more of which none is correlated with those before it.
+            For holes in time, an index of pandas that does not count up, 250 rows or
+            more of which none is correlated with those before it, and sessions that are
+            not longer than the longest lag: nothing is learned of them.
         """
         resolve_auto(self)
-        return self._learn(check_training_record(self, X, y, sessions))
+        given = check_training_record(self, X, y, sessions)
+        self._learn(given)
+        warn_of_short_sessions(given.starts, self.max_lag_)
+        if self.focus == "simulation":
+            fitted, lags = self._model.ensemble.members[0]
+            record = Record(given.U, given.Y, lags, given.starts)
+            warn_of_later_starts(fitted.network, fitted.scaling, record)
+        return self
 
     @on_one_blas_thread
     def _learn(self, given, fit=None):
@@ -472,7 +483,7 @@ class SparseBayesNARXRegressor(
 
 
 def _make_record(parameters, given, names):
-    """The training record with its lags; refused if a session is too short for them."""
+    """The training record with its lags; refused if all sessions are too short."""
     U, Y, starts = given[:3]
     automatic = [name for name in AUTOMATIC if _is_auto(parameters[name])]
 

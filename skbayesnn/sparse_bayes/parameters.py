@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._sklearn import Interval, StrOptions
+from .._warnings import warn_caller
+from ..exceptions import SamplingWarning
 from .kernels.activations import ACTIVATIONS
 from .learning.likelihood import LIKELIHOODS
 from .learning.prior import GROUPS
@@ -20,6 +22,8 @@ SMALLEST, LARGEST = 1e-100, 1e100
 MAX_FITS = 100_000
 # Their sensitivities are carried through every row.
 MAX_STATES = 1000
+# Short sessions that a warning names.
+_NAMED_SESSIONS = 5
 
 MODEL_CONSTRAINTS = {
     "hidden_layer_sizes": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -320,18 +324,35 @@ def check_noise_variance(noise_variance, n_outputs):
 
 
 def check_session_lengths(starts, max_lag):
-    """Refuse sessions in which not even one row can be predicted."""
+    """Refuse sessions of which not even one has a row that can be predicted."""
     lengths = np.diff(starts)
-    shortest = int(lengths.min())
-    if shortest > max_lag:
+    longest = int(lengths.max())
+    if longest > max_lag:
         return
     if len(lengths) == 1:
         raise ValueError(
             f"X and y must have more rows than the longest lag, {max_lag}; found "
-            f"n_samples={shortest}. Shorten input_lags and output_lags."
+            f"n_samples={longest}. Shorten input_lags and output_lags."
         )
     raise ValueError(
-        f"sessions must be longer than the longest lag, {max_lag}; session number "
-        f"{int(lengths.argmin())} has {shortest} rows. Leave it out, or shorten "
-        "input_lags and output_lags."
+        f"A session at least must be longer than the longest lag, {max_lag}; found "
+        f"{len(lengths)} sessions of at most {longest} rows. Shorten input_lags and "
+        "output_lags."
+    )
+
+
+def warn_of_short_sessions(starts, max_lag):
+    """Say which sessions hold no row that can be predicted, and so are not learned."""
+    lengths = np.diff(starts)
+    short = np.flatnonzero(lengths <= max_lag)
+    if not len(short):
+        return
+    rows = [f"{starts[k]} to {starts[k + 1] - 1}" for k in short[:_NAMED_SESSIONS]]
+    more = ", ..." if len(short) > len(rows) else ""
+    warn_caller(
+        f"{len(short)} of {len(lengths)} sessions are not longer than the longest lag, "
+        f"{max_lag}, and tell nothing of the model: {lengths[short].sum()} of "
+        f"{starts[-1]} rows, the rows {', '.join(rows)}{more} counted from 0. Shorten "
+        "input_lags and output_lags to learn from them, too.",
+        SamplingWarning,
     )

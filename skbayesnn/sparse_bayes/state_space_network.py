@@ -234,7 +234,8 @@ class SparseBayesStateSpaceRegressor(
             Measured outputs, NaN where missing.
         sessions : array-like of shape (n_samples,) or "infer", default=None
             The record each row belongs to; a record is a run of rows with the same
-            id, and begins at a state of its own. "infer" begins a new record where the
+            id, and begins at a state of its own; of a single row, nothing is learned.
+            "infer" begins a new record where the
             times of the rows have a hole; see the notes.
 
         Returns
@@ -247,9 +248,8 @@ class SparseBayesStateSpaceRegressor(
         ------
         ValueError
             For parameters outside their range, columns without any value, infinite or
-            too large values, sessions of one row, lengths that differ, times that are
-            missing, repeated, not in order or not the same in X and y, and a name that
-            X and y share.
+            too large values, lengths that differ, times that are missing, repeated, not
+            in order or not the same in X and y, and a name that X and y share.
 
         Warns
         -----

@@ -4,10 +4,12 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import BOUND, small, toy_data, twin
+from sklearn.exceptions import DataConversionWarning
 
 from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn.rbm import few_missing
 
 
 def test_gibbs(fitted):
@@ -90,6 +92,17 @@ def test_clamp_is_binarized_as_data_are():
         model.sample(10, clamp=[0.5] + [np.nan] * 5)
 
 
+@pytest.mark.parametrize("clamp", [{0: 1}, ["on"] * 6])
+def test_what_a_clamp_is(fitted, clamp):
+    with pytest.raises(ValueError, match="clamp must be an array of a number for each"):
+        fitted.sample(2, clamp=clamp)
+
+
+def test_a_clamp_is_told_of_values_outside_its_range(fitted):
+    with pytest.warns(DataConversionWarning, match="clamp has values outside.*2 to 2"):
+        fitted.sample(2, n_steps=1, clamp=[2] + [np.nan] * 5)
+
+
 def test_counts_are_checked(fitted):
     X = toy_data(3)
     for call, message in [
@@ -109,9 +122,43 @@ def test_counts_are_checked(fitted):
             call()
 
 
-def test_impute_is_the_conditional_expectation(fitted):
-    """The same row many times: chains of their own."""
+def by_chains(monkeypatch):
+    """Let no row be enumerated."""
+    monkeypatch.setattr(
+        few_missing, "rows_with_few", lambda units, m, n: ~m.any(axis=1)
+    )
+
+
+@pytest.mark.parametrize("n_missing", [1, 3, 4])
+@pytest.mark.parametrize("binarize", [0.5, None])
+def test_a_few_missing_values_are_enumerated(n_missing, binarize, monkeypatch):
+    """Of blocks of rows with the same number; probabilities that are given count."""
+    monkeypatch.setattr(few_missing, "_BLOCK", 24)
+    model = small(ContrastiveDivergenceRBM, binarize=binarize).fit(toy_data())
+    X = toy_data(20).astype(float) if binarize else np.where(toy_data(20), 0.9, 0.2)
+    rng = np.random.default_rng(n_missing)
+    for row in X:
+        row[rng.choice(6, n_missing, replace=False)] = np.nan
+    # others beside them
+    X[3], X[5] = np.nan, 1.0
+    X[7, 1] = 1.0
+    mean = model.impute(X, n_steps=16)
+    for row, found in zip(np.delete(X, 3, 0), np.delete(mean, 3, 0), strict=True):
+        V = np.where(np.isnan(row), naive.all_states(6), row)
+        p = np.exp(naive.rbm_log_probability(twin(model), V))
+        assert_allclose(found, p @ V / p.sum(), atol=2e-6)
+    drawn = model.impute(X, n_steps=16, strategy="sample", random_state=1)
+    known = ~np.isnan(X)
+    assert_array_equal(drawn[known], X[known].astype(np.float32))
+    assert np.isin(drawn[~known], (0.0, 1.0)).all()
+
+
+@pytest.mark.parametrize("enumerated", [True, False])
+def test_impute_is_the_conditional_expectation(fitted, enumerated, monkeypatch):
+    """The same row many times: chains, or draws, of their own."""
     n = 1000
+    if not enumerated:
+        by_chains(monkeypatch)
     row = np.array([1.0, np.nan, np.nan, np.nan, 0.0, np.nan])
     held = ~np.isnan(row)
     V, p = naive.rbm_conditional(twin(fitted), held, row)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
-from skbayesnn.exceptions import DivergenceWarning
+from skbayesnn.exceptions import DivergenceWarning, SamplingWarning
 from skbayesnn.metrics import one_step_scorer, simulation_rmse, simulation_scorer
 from skbayesnn.sparse_bayes.prediction import posterior
 
@@ -489,10 +489,28 @@ def bad_records():
         "short session": (
             u,
             y,
-            {"sessions": np.r_[np.zeros(27), np.ones(3)]},
-            "sessions must be longer than the longest lag, 3; session number 1 has 3",
+            {"sessions": np.arange(30) // 3},
+            "session at least must be longer than .* 3; found 10 sessions of at most 3",
         ),
     }
+
+
+def test_fragments_of_a_record_limit_nothing():
+    """Nothing is learned of sessions that are not longer than the lags, and it is said.
+
+    As of fragments between missing rows.
+    """
+    u, y = linear_system(300)
+    sessions = np.r_[np.zeros(200), [1, 2, 2], np.full(97, 3)]
+    model = SparseBayesNARXRegressor(hidden_layer_sizes=(), random_state=0)
+    said = "2 of 4 .* the longest lag, 2, .* 3 of 300 rows, the rows 200 to 200, 201 to"
+    with pytest.warns(SamplingWarning, match=said) as told:
+        model.fit(u, y, sessions=sessions)
+    assert [warning.filename for warning in told] == [__file__]
+    alone = np.isin(sessions, [1, 2])
+    others = clone(model).fit(u[~alone], y[~alone], sessions=sessions[~alone])
+    assert model.max_lag_ == others.max_lag_ == 2
+    assert_array_equal(model.predict(u, y), others.predict(u, y))
 
 
 @pytest.mark.parametrize("case", bad_records())

@@ -6,6 +6,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 import state_space_cases as cases
+from numpy.testing import assert_array_equal
 from sklearn.metrics import r2_score
 
 from skbayesnn import SparseBayesStateSpaceRegressor
@@ -418,12 +419,20 @@ def test_bad_parameters(parameters, message):
         model.fit(U, y)
 
 
+def test_a_session_of_one_row_tells_nothing():
+    """As a row between missing ones."""
+    U, y, _, _ = cases.records((80,))
+    sessions = np.r_[np.zeros(50), 1, np.full(29, 2)]
+    model = linear().fit(U, y, sessions=sessions)
+    alone = sessions == 1
+    others = linear().fit(U[~alone], y[~alone], sessions=sessions[~alone])
+    assert_array_equal(model.predict(U, y_init=y[:9]), others.predict(U, y_init=y[:9]))
+
+
 def test_bad_records():
     U, y, _, _ = cases.records((80,))
     with pytest.raises(ValueError, match="requires y to be passed"):
         linear().fit(U, None)
-    with pytest.raises(ValueError, match="session number 1 has 1"):
-        linear().fit(U, y, sessions=np.r_[np.zeros(79), 1])
     with pytest.raises(ValueError, match="must hold at least one value"):
         linear().fit(U, np.full(80, np.nan))
     alone = np.where(np.arange(80) % 2, np.nan, U[:, 0])[:, None]

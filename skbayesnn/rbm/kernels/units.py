@@ -239,6 +239,64 @@ def anneal_visible(x, base, bias, beta, seed, step, first_row, slope, states):
 
 
 @kernel
+def swap_gains(x, bias, betas, first, total):
+    """What neighbours gain in log probability by their hidden units if they swap.
+
+    ``x`` (n_replicas, n_chains, n_units) at the inverse temperatures ``betas``, float32
+    too. ``total[k, i]`` becomes, with the biases in x, the sum over units of
+
+        softplus(high x_ki) - softplus(low x_ki)
+        - softplus(high x_li) + softplus(low x_li),   l = k + 1,
+
+    for every second replica k from ``first`` on.
+    """
+    full_width()
+    for k in range(first, x.shape[0] - 1, 2):
+        low, high = betas[k], betas[k + 1]
+        for i in range(x.shape[1]):
+            total[k, i] = _rise(x[k, i], bias, low, high)
+            total[k, i] -= _rise(x[k + 1, i], bias, low, high)
+
+
+@kernel
+def _rise(row, bias, low, high):
+    """Sum of softplus(high x) - softplus(low x), for 0 <= low <= high."""
+    sum_ = 0.0
+    for start in range(0, row.size, _BLOCK):
+        a, b = row[start : start + _BLOCK], bias[start : start + _BLOCK]
+        positive, of_low, of_high = np.float32(0.0), _ONE, _ONE
+        # factors of at most 2: a block of them has no overflow, and one logarithm
+        for j in range(a.size):
+            value = a[j] + b[j]
+            positive += max(value, np.float32(0.0))
+            of_low *= _ONE + _decay(low * value)
+            of_high *= _ONE + _decay(high * value)
+        sum_ += np.float64((high - low) * positive)
+        sum_ += math.log(np.float64(of_high) / np.float64(of_low))
+    return sum_
+
+
+@kernel
+def sample_tempered_units(x, order, bias, betas, seed, step, states):
+    """``states`` becomes a draw from units at several inverse temperatures.
+
+    ``states`` (n_replicas, n_chains, n_units); ``order`` (n_replicas, n_chains) tells
+    the row of ``x`` with the inputs of a chain; ``betas`` (n_replicas,) are float32.
+    """
+    full_width()
+    n_replicas, n_chains, n_units = states.shape
+    for k in range(n_replicas):
+        beta = betas[k]
+        for i in range(n_chains):
+            key = row_key(seed, step, k * n_chains + i)
+            low, high = np.uint32(key), np.uint32(key >> _HALF)
+            row, out = x[order[k, i]], states[k, i]
+            for j in range(n_units):
+                e = _exp(-beta * (row[j] + bias[j]))
+                out[j] = _ON if uniform(low, high, j) * (_ONE + e) < _ONE else _OFF
+
+
+@kernel
 def fractional_hidden(x, bias, unit_weights, beta, seed, step, first_row, excess):
     """Draw the hidden units of the standard RBM that a fractional one proposes by.
 

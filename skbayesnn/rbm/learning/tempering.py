@@ -18,8 +18,8 @@ import numpy as np
 
 from ..._random import Stream, generator
 from ..._saved_state import saved_as
-from ..kernels.units import softplus_sum
-from ..states import draw, product
+from ..kernels import units as kernels
+from ..states import product
 
 # Updates from one change of the temperatures to the next, the fraction of the way that
 # they move, and that of an update in the running mean of the swaps.
@@ -67,57 +67,49 @@ def advance(rbm, transposed, replicas, seed, number):
     random numbers of this step from those of others.
     """
     n_replicas, n_chains, n_features = replicas.states.shape
-    x = product(replicas.states.reshape(-1, n_features), transposed)
-    x = x.reshape(n_replicas, n_chains, -1)
-    rng = generator(seed, Stream.SWAPS, number)
+    flat, betas = replicas.states.reshape(-1, n_features), replicas.betas
+    x = product(flat, transposed)
     # pairs take turns: a state that goes on in one direction travels fastest
-    order, swapped = _swap(rbm, replicas, x, number % 2, rng)
-    # a chain takes over the inputs of the states that it gets
-    x = x.reshape(n_replicas * n_chains, -1)[order.ravel()].reshape(x.shape)
-    betas = replicas.betas.astype(np.float32)
-    h = np.empty(x.shape, dtype=np.uint8)
-    for k, beta in enumerate(betas):
-        place = np.uint64(seed), 2 * number, k * n_chains
-        h[k] = draw(beta * x[k], beta * rbm.hidden, place)
-    y = product(h.reshape(n_replicas * n_chains, -1), rbm.weights)
-    y = y.reshape(replicas.states.shape)
+    order, swapped = _swap(rbm, replicas, x, number % 2, seed, number)
+    h = np.empty((n_replicas, n_chains, x.shape[1]), dtype=np.uint8)
+    place = np.uint64(seed), 2 * number
+    betas32 = betas.astype(np.float32)
+    kernels.sample_tempered_units(x, order, rbm.hidden, betas32, *place, h)
+    y = product(h.reshape(len(x), -1), rbm.weights).reshape(replicas.states.shape)
     states = np.empty_like(replicas.states)
-    for k, beta in enumerate(betas):
+    for k, beta in enumerate(betas32):
         place = np.uint64(seed), 2 * number + 1, k * n_chains
-        bias = (np.float32(1.0) - beta) * replicas.base + beta * rbm.visible
-        states[k] = rbm.units.draw(beta * y[k], bias, place)
-    betas = _respace(replicas.betas, swapped) if number % _SPACED == 0 else None
-    return Replicas(
-        states, replicas.betas if betas is None else betas, swapped, replicas.base
-    )
+        states[k], _ = rbm.units.draw_annealed(
+            y[k], replicas.base, rbm.visible, beta, place
+        )
+    if number % _SPACED == 0:
+        betas = _respace(betas, swapped)
+    return Replicas(states, betas, swapped, replicas.base)
 
 
-def _swap(rbm, replicas, x, first, rng):
+def _swap(rbm, replicas, x, first, seed, number):
     """Which chain each one continues, and the new running mean of the swaps.
 
-    Every second pair tries, from the pair ``first`` on.
+    Every second pair tries, from the pair ``first`` on. ``x`` are the inputs of the
+    hidden units of all chains.
     """
-    n_replicas, n_chains, _ = replicas.states.shape
+    n_replicas, n_chains, n_features = replicas.states.shape
     order = np.arange(n_replicas * n_chains).reshape(n_replicas, n_chains)
     swapped = replicas.swapped.copy()
-    flat = replicas.states.reshape(n_replicas * n_chains, -1)
-    base = rbm.units.fast_log_factor(flat, replicas.base).reshape(order.shape)
-    full = rbm.units.fast_log_factor(flat, rbm.visible).reshape(order.shape)
-    total = np.empty(n_chains)
-
-    def gain(k, before, after):
-        """Of the log probability of the chains k, from one temperature to the other."""
-        result = (after - before) * (full[k] - base[k])
-        for beta, sign in ((after, 1.0), (before, -1.0)):
-            beta = np.float32(beta)
-            softplus_sum(beta * x[k], beta * rbm.hidden, rbm.unit_weights, total)
-            result += sign * total
-        return result
-
+    gains = np.empty((n_replicas - 1, n_chains))
+    betas = replicas.betas.astype(np.float32)
+    x = x.reshape(n_replicas, n_chains, -1)
+    kernels.swap_gains(x, rbm.hidden, betas, first, gains)
+    flat = replicas.states.reshape(-1, n_features)
+    full = rbm.units.fast_log_factor(flat, rbm.visible)
+    slopes = (full - rbm.units.fast_log_factor(flat, replicas.base)).reshape(
+        order.shape
+    )
+    spans = np.diff(replicas.betas)[:, None]
+    gains[first::2] += (spans * (slopes[:-1] - slopes[1:]))[first::2]
+    rng = generator(seed, Stream.SWAPS, number)
     for k in range(first, n_replicas - 1, 2):
-        low, high = replicas.betas[k : k + 2]
-        both = gain(k, low, high) + gain(k + 1, high, low)
-        taken = np.log(rng.random(n_chains)) < both
+        taken = np.log(rng.random(n_chains)) < gains[k]
         order[k : k + 2] = np.where(taken, order[k : k + 2][::-1], order[k : k + 2])
         swapped[k] += _FORGOTTEN * (taken.mean() - swapped[k])
     return order, swapped

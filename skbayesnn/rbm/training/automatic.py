@@ -22,6 +22,7 @@ from ..learning import contrastive
 from ..likelihood import annealing
 from . import adaptive, plans
 from .gap import log_probabilities
+from .job import Start
 from .outcome import Training
 from .start import base_of, independent_model, start_training
 
@@ -57,6 +58,8 @@ class Entrant(NamedTuple):
     """its name in the checkpoint"""
     adapting: plans.Adapting | None = None
     """where it has paused; None begins at the start"""
+    retry: Callable | None = None
+    """``retry(job)`` gives the `Start` that is tried where this one is not left"""
 
 
 class Found(NamedTuple):
@@ -167,6 +170,7 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
         return finished.state
     began = time.perf_counter()
     leader = Leader(entrant, _run(settings, job, entrant, task))
+    leader = _from_elsewhere(settings, job, leader, task)
     leader = _without_doubt(settings, job, leader, rivals, task)
     entrant, outcome = leader
     training, best = outcome.training, outcome.best
@@ -208,6 +212,28 @@ class Leader(NamedTuple):
         """Whether the fit is over, by a Ctrl-C or a callback."""
         training = self.outcome.training
         return training.interrupted or training.stopped
+
+
+def _from_elsewhere(settings, job, leader, task):
+    """The leader, or a training from another start if it has not left its own."""
+    entrant, outcome = leader
+    training, best = outcome.training, outcome.best
+    has_left = plans.has_left(outcome.first_score, best.validation)
+    is_final = leader.is_last or has_left or not _was_long(training)
+    if entrant.retry is None or is_final:
+        return leader
+
+    def make_start(job):
+        rounds = training.history, training.n_iter, training.history["seconds"][-1]
+        return Start(entrant.retry(job).make_state, *rounds)
+
+    other = Entrant(make_start, f"{entrant.stage}, larger weights")
+    return _after(settings, job, leader, other, task)
+
+
+def _was_long(training):
+    """Whether it had the updates that it takes to leave a plateau."""
+    return training.history["n_updates"].max() >= plans.PLATEAU_UPDATES
 
 
 def _without_doubt(settings, job, leader, others, task):
@@ -311,8 +337,11 @@ def _check(settings, job, outcome):
     independent, chance = _independent(job, rbm)
     validation = measured.validation
     worse = validation < independent - 3.0 * measured.error - chance - _ROUNDING
-    # a fit that goes on from another may have a good start
-    same = not best.n_updates and validation <= independent + chance + _ROUNDING
+    # a fit that goes on from another may have a good start; and the best round of many
+    # that have not left a start is one by chance
+    has_stayed = _was_long(training) and not plans.has_left(independent, validation)
+    same = not best.n_updates or has_stayed
+    same = same and validation <= independent + chance + _ROUNDING
     nothing = not _may_depend(job.train)
     if worse or same or nothing:
         state = _without_units(settings, job, _n_units(best))
@@ -320,7 +349,7 @@ def _check(settings, job, outcome):
         if independent - validation > _FAILED * abs(independent) and not nothing:
             warning = _NOTHING.format(validation, independent)
         training, learned = training._replace(state=state), False
-        best = best._replace(validation=independent)
+        best = best._replace(validation=independent, path=best.path[:0])
     return Found(training, warning, decisions(best), learned)
 
 

@@ -66,7 +66,7 @@ def open_job(estimator, X, X_val, resumes, holds_out, sample_weight=None):
     weights = check_weights(sample_weight, rows)
     given, X_given = None, None
     if X_val is not None:
-        given = check_rows(estimator, X_val, reset=False)
+        given = check_rows(estimator, X_val, reset=False, name="X_val")
         X_given = given.X
     seed = estimator._seed if resumes else draw_seed(estimator.random_state)
     data = {"X": rows.X, "X_val": X_given, "sample_weight": weights}

@@ -212,6 +212,11 @@ def _validation(point):
     return point.validation
 
 
+def has_left(before, score):
+    """Whether training has left the plateau where it began, nats."""
+    return score - before > max(_LEAST_LOSS, PLATEAU * abs(before))
+
+
 def noise(one, other):
     """Difference of two log-likelihoods that may be chance, nats."""
     return max(_LEAST_LOSS, 2.0 * float(np.hypot(one.error, other.error)))

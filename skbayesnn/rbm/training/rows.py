@@ -19,6 +19,8 @@ MAX_ROWS = 10**8
 # Mean weight of the rows that have one, below which to leave out so many of them is
 # rather a mistake.
 _LEAST_WEIGHT = 0.5
+# Largest values of the pixels of images.
+_DARK, _WHITE = 127, 255
 
 
 class Rows:
@@ -137,8 +139,23 @@ def _above(rows, threshold):
         return rows > threshold
 
 
-def check_rows(estimator, X, *, reset, allow_nan=False):
-    """Validate ``X``, of any dtype and dense or CSR, and wrap it as `Rows`."""
+# What is to be done about missing values, by what the rows are for.
+_LEARNS = (
+    "An RBM learns from complete rows: leave out those with a missing value, "
+    "X[~np.isnan(X).any(axis=1)]; the fitted model then fills in the others by "
+    "impute(X). Or fill them in before, by an imputer of scikit-learn in a pipeline."
+)
+_KNOWS = (
+    "This method takes complete rows: fill in missing values by impute(X) of the "
+    "fitted model, or leave out these rows, X[~np.isnan(X).any(axis=1)]."
+)
+
+
+def check_rows(estimator, X, *, reset, allow_nan=False, name="X"):
+    """Validate ``X``, of any dtype and dense or CSR, and wrap it as `Rows`.
+
+    ``reset`` in a fit; messages give the data the ``name``.
+    """
     if sp.issparse(X):
         X = check_sparse(X)
     elif isinstance(X, list | tuple):
@@ -153,18 +170,19 @@ def check_rows(estimator, X, *, reset, allow_nan=False):
             reset=reset,
         )
     except ValueError as error:
+        text = str(error)
         # of scikit-learn; a mask is refused by another message
-        if str(error).startswith("Input X contains NaN"):
-            raise ValueError(
-                "Input X contains NaN. An RBM learns from complete rows: leave out "
-                "those with a missing value, X[~np.isnan(X).any(axis=1)]; the fitted "
-                "model then fills in the others by impute(X). Or fill them in before, "
-                "by an imputer of scikit-learn in a pipeline."
-            ) from error
-        raise
-    _check_range(X, estimator.binarize)
+        if text.startswith("Input X contains NaN"):
+            remedy = _KNOWS if name == "X" and not reset else _LEARNS
+            text = f"Input X contains NaN. {remedy}"
+        if name != "X":
+            text = text.replace("X has", f"{name} has").replace("Input X", name)
+        if text == str(error):
+            raise
+        raise ValueError(text) from error
+    check_range(X, estimator.binarize, name)
     # a row to be transformed may be empty
-    if reset and estimator.binarize is not None and 0 < estimator.binarize < 1:
+    if reset and estimator.binarize is not None:
         _warn_of_emptied_rows(X, estimator.binarize)
     return Rows(X, estimator.binarize)
 
@@ -228,33 +246,38 @@ def result_dtype(X):
     return np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
 
 
-def _check_range(X, threshold):
+def check_range(X, threshold, name="X"):
     """Refuse values that are not probabilities, or warn of them."""
     values = X.data if sp.issparse(X) else X
     if values.dtype == bool or not values.size:
         return
     # a minimum that leaves NaN out, without a warning where there is nothing else
     low, high = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
+    if sp.issparse(X) and X.nnz < X.shape[0] * X.shape[1]:
+        # what a sparse matrix does not hold is 0
+        low, high = min(low, 0), max(high, 0)
     if not (low < 0 or high > 1):
         return
     if threshold is None:
         raise ValueError(
-            "With binarize=None, X holds probabilities: expected values in [0, 1], "
-            f"found {low:.4g} to {high:.4g}. Scale X, or set binarize to the threshold "
-            "above which a value is 1."
+            f"With binarize=None, {name} holds probabilities: expected values in "
+            f"[0, 1], found {low:.4g} to {high:.4g}. Scale X, or set binarize to the "
+            "threshold above which a value is 1."
         )
     # any other threshold has been chosen for such data
     if 0 < threshold < 1:
-        taken, fitting = "all others as 0", "127 for images with values of 0 to 255"
-        # what a sparse matrix does not hold is 0
-        if not sp.issparse(X) and ((X == low) | (X == high)).all():
-            # halves, whose sum does not overflow
-            middle = 0.5 * float(low) + 0.5 * float(high)
-            fitting = f"{middle:.4g} for {low:.4g} and {high:.4g}"
-        if not sp.issparse(X) and low > threshold:
-            taken = "that is all of them"
+        # halves, whose sum does not overflow
+        middle = f"{0.5 * float(low) + 0.5 * float(high):.4g}"
+        fitting = f"between {low:.4g} and {high:.4g}, or encode categories one by one"
+        # those of a sparse matrix, and 0, which it may not hold
+        others = low == 0 if sp.issparse(X) else True
+        if others and ((values == low) | (values == high)).all():
+            fitting = f"{middle} for {low:.4g} and {high:.4g}"
+        elif low >= 0 and _DARK < high <= _WHITE:
+            fitting = "127 for images with values of 0 to 255"
+        taken = "that is all of them" if low > threshold else "all others as 0"
         warn_caller(
-            f"X has values outside [0, 1] ({low:.4g} to {high:.4g}): those above "
+            f"{name} has values outside [0, 1] ({low:.4g} to {high:.4g}): those above "
             f"binarize={threshold} were taken as 1, {taken}. Pass the "
             f"threshold that fits your data, {fitting}; "
             "what is missing is NaN, not a number such as -1.",
@@ -265,7 +288,7 @@ def _check_range(X, threshold):
 def _warn_of_emptied_rows(X, threshold):
     """Warn if most rows that hold anything hold nothing above the threshold.
 
-    As weights of words do, whose squares sum to one in each row.
+    As weights of words do, whose squares sum to one in each row; or if none does.
     """
     if sp.issparse(X):
         largest = np.asarray(X.max(axis=1).todense()).ravel()
@@ -273,7 +296,13 @@ def _warn_of_emptied_rows(X, threshold):
         largest = np.fmax.reduce(X, axis=1)
     filled = largest > 0
     emptied = filled & (largest <= threshold)
-    if 2 * np.count_nonzero(emptied) > np.count_nonzero(filled):
+    if threshold >= 1 and emptied.any() and (emptied == filled).all():
+        warn_caller(
+            f"No value of X is above binarize={threshold}, the largest is "
+            f"{largest.max():.4g}: all were taken as 0. Pass a threshold below it.",
+            DataConversionWarning,
+        )
+    elif 0 < threshold < 1 and 2 * emptied.sum() > filled.sum():
         warn_caller(
             f"{np.count_nonzero(emptied)} of {len(largest)} rows hold values above 0, "
             f"but none above binarize={threshold}, and were taken as all 0. Pass "

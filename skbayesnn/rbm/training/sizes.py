@@ -92,8 +92,7 @@ class Runner(NamedTuple):
     @property
     def is_on_plateau(self):
         """Whether it is still where it started, and may yet leave."""
-        before = self.outcome.first_score
-        has_gained = self.score - before > max(_LEAST, plans.PLATEAU * abs(before))
+        has_gained = plans.has_left(self.outcome.first_score, self.score)
         n_updates = self.outcome.training.history["n_updates"][-1]
         may_leave = n_updates < plans.PLATEAU_UPDATES and not self.has_ended
         return may_leave and not has_gained

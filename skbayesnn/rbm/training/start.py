@@ -12,6 +12,9 @@ from ..learning import contrastive
 # Rows from which the first offset of the hidden units is computed.
 _MAX_OFFSET_ROWS = 200
 _INITIAL_SCALE = 0.01
+# Standard deviation of the inputs of units from larger weights: of the order of 1,
+# where means are no longer linear in the inputs.
+_LARGER_INPUTS = 0.5
 
 
 def start_model(init, n_components, rows, seed):
@@ -25,6 +28,18 @@ def start_model(init, n_components, rows, seed):
     if isinstance(init, tuple | list):
         return _model_of_arrays(init, rows.n_features)
     return model_of_init(init, rows)
+
+
+def larger_model(n_components, rows, seed):
+    """The RBM with random weights large enough to see more than pairs of features.
+
+    Small weights grow by the correlations of pairs alone: where all features are
+    uncorrelated, they stay small.
+    """
+    rbm = start_model("random", n_components, rows, seed)
+    variance = rows.units.variances(rows.mean()).sum()
+    scale = _LARGER_INPUTS / (_INITIAL_SCALE * np.sqrt(variance))
+    return rbm._replace(weights=rbm.weights * np.float32(scale))
 
 
 def base_of(rows):

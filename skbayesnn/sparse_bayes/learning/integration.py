@@ -12,6 +12,7 @@ of rows. Oscillations, whose roots are complex, come back by themselves.
 
 import numpy as np
 
+from ..records.lags import usual_length
 from .realization import can_fit_arx, fit_arx
 
 # Numbers of lags: noise hides an integrator from short ones, few rows from long ones.
@@ -31,11 +32,9 @@ def may_integrate(U, Y, starts, n_rows):
         Number of rows in which what integrates loses less than 1 - 1 / e.
     """
     U, Y = _scaled(U), _scaled(Y)
-    shortest, n_signals = int(np.diff(starts).min()), U.shape[1] + Y.shape[1]
+    usual, n_signals = usual_length(starts), U.shape[1] + Y.shape[1]
     lags = [
-        lag
-        for lag in LAGS
-        if 3 * lag < shortest and can_fit_arx(lag, n_signals, len(Y))
+        lag for lag in LAGS if 3 * lag < usual and can_fit_arx(lag, n_signals, len(Y))
     ] or [1]
     return any(_forgets_in(U, Y, starts, lag) > n_rows for lag in lags)
 

@@ -11,7 +11,7 @@ from the triangles. So a number of lags costs one pass through the record.
 
 import numpy as np
 
-from ..records.lags import added_outputs, build_lag_matrix, complete_rows
+from ..records.lags import added_outputs, build_lag_matrix, complete_rows, usual_length
 from .selection import stretches
 
 CANDIDATES = (1, 2, 3, 5, 7, 10, 14, 20, 30)
@@ -58,7 +58,7 @@ def _comparable(make_record):
         U, Y, lags, starts = record
         complete = complete_rows(U, Y, lags, starts)
         fits = len(complete) >= ROWS_PER_WEIGHT * (len(lags.lag) + 1)
-        fits &= 2 * lags.max_lag < np.diff(starts).min()
+        fits &= 2 * lags.max_lag < usual_length(starts)
         if not fits or 2 * len(complete) < len(rows):
             break
         candidates[n] = record

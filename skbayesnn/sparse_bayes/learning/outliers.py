@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cholesky_banded, solveh_banded
 
+from ..records.lags import usual_length
 from .robust_arx import fit_robust_arx, misfit, weights_of
 
 # Lags of the linear model; fewer where there would be more regressors than this, or
@@ -126,8 +127,8 @@ def _number_of_lags(U, Y, starts):
     """Lags of the linear model; 0 where no number of them leaves rows enough."""
     n_signals = U.shape[1] + Y.shape[1]
     most = min(MAX_REGRESSORS, len(Y) // ROWS_PER_REGRESSOR)
-    shortest = int(np.diff(starts).min())
-    return max(0, min(N_LAGS, most // n_signals - 1, shortest // 4))
+    usual = usual_length(starts)
+    return max(0, min(N_LAGS, most // n_signals - 1, usual // 4))
 
 
 def _screen_output(U, Y, seen, starts, output, n_lags):

@@ -29,14 +29,14 @@ def free_runs_through(record, scaling, Y):
     """
     scored = np.isfinite(Y).any(axis=1)
     pieces = []
-    for start, stop in _gap_free_stretches(record):
+    for start, stop in gap_free_stretches(record):
         last = np.flatnonzero(scored[start + record.lags.max_lag : stop])
         if len(last):
             pieces.append(slice(start, start + record.lags.max_lag + last[-1] + 1))
-    return _free_runs(record, scaling, Y, pieces)
+    return free_runs_of(record, scaling, Y, pieces)
 
 
-def _free_runs(record, scaling, Y, pieces):
+def free_runs_of(record, scaling, Y, pieces):
     """`FreeRunData` of slices of a record that have no gap in what the lags read."""
     lags, n_outputs = record.lags, Y.shape[1]
     U = np.concatenate([record.U[:0], *(record.U[rows] for rows in pieces)])
@@ -50,7 +50,7 @@ def _free_runs(record, scaling, Y, pieces):
     return data._replace(Y=(target - scaling.y_offset) / scaling.y_scale)
 
 
-def _gap_free_stretches(record):
+def gap_free_stretches(record):
     """First and last row of every stretch whose windows are all complete."""
     rows = complete_rows(record.U, record.Y, record.lags, record.starts)
     first = rows[np.flatnonzero(np.diff(rows, prepend=-2) > 1)]
@@ -110,8 +110,8 @@ def stacking_weights(networks, scaling, record, held_out):
 
     They are equal where no run reaches a held-out row.
     """
-    pieces = [slice(start, stop) for start, stop in _gap_free_stretches(record)]
-    data = _free_runs(record, scaling, record.Y, pieces)
+    pieces = [slice(start, stop) for start, stop in gap_free_stretches(record)]
+    data = free_runs_of(record, scaling, record.Y, pieces)
     runs = np.array([_path(network, data) for network in networks])
     before = record.lags.max_lag
     scored = np.concatenate([held_out[rows][before:] for rows in pieces])

@@ -20,6 +20,9 @@ _LEVEL, _DEVIATIONS = 0.95, 1.959964
 # Fraction of the range of a signal by which it may leave this range, in the rows that
 # a test has more than the training.
 TOLERANCE = 0.1
+# Fraction of a signal's size below which differences are those of rounding, also of
+# what was float32 once.
+_ROUNDING = 1e-7
 
 
 @saved_as("Bands")
@@ -58,7 +61,8 @@ def excess(values, low, high):
     """How far values (n_rows, n_signals) are out of their range.
 
     In multiples of the range beyond `TOLERANCE`; 0 within it and where missing. A
-    signal that was constant is out of range by 1 wherever it differs.
+    signal that was constant, but for rounding, is out of range by 1 wherever it differs
+    by more than that.
     """
     return np.maximum(_relative_distance(values, low, high) - TOLERANCE, 0.0)
 
@@ -66,10 +70,11 @@ def excess(values, low, high):
 def _relative_distance(values, low, high):
     """Distances from the range, in multiples of it; 0 where values are missing."""
     width, distance = high - low, _distance(values, low, high)
+    rounding = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    differs = distance > rounding
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(
-            width > 0.0, distance / width, (1.0 + TOLERANCE) * (distance > 0.0)
-        )
+        multiples = np.where(width > rounding, distance / width, 1.0 + TOLERANCE)
+    return np.where(differs, multiples, 0.0)
 
 
 def _distance(values, low, high):

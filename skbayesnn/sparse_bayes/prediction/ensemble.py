@@ -45,6 +45,11 @@ class LaggedNetwork(NamedTuple):
         """Rows without which no run can start."""
         return self.lags.max_lag
 
+    @property
+    def reads_input(self):
+        """Which inputs are among the regressors, (n_inputs,) bool."""
+        return np.isin(np.arange(self.n_inputs), self.lags.signal)
+
     def forecast(self, record, n_known, horizon, return_std):
         """As `forecast` below."""
         return forecasting.of_network(self, record, n_known, horizon, return_std)
@@ -119,6 +124,11 @@ class Ensemble(NamedTuple):
     def n_required(self):
         """Rows without which no run can start."""
         return max(member.n_required for member in self.members)
+
+    @property
+    def reads_input(self):
+        """Which inputs some member reads, (n_inputs,) bool."""
+        return np.any([member.reads_input for member in self.members], axis=0)
 
     @property
     def n_inputs(self):

@@ -54,6 +54,11 @@ class StateSpaceNetwork(NamedTuple):
         return len(self.mean)
 
     @property
+    def reads_input(self):
+        """Which inputs the states follow, (n_inputs,) bool: all."""
+        return np.ones(self.n_inputs, dtype=bool)
+
+    @property
     def n_levels(self):
         """Number of its first states that sum up differences of the outputs.
 

@@ -15,6 +15,8 @@ from ..._saved_state import saved_as
 
 # Farther back no lag reaches: lists of lags are made before data are looked at.
 MAX_LAG = 100_000
+# Fraction of all rows that may lie in sessions whose lengths do not count.
+FEW = 0.1
 
 
 @saved_as("Lags")
@@ -175,6 +177,15 @@ def complete_rows(U, Y, lags, starts):
     if lags.difference:
         rows = rows[finite[rows - 1, lags.n_inputs :].all(axis=1)]
     return rows
+
+
+def usual_length(starts):
+    """Rows of the shortest session, but for short ones with a tenth of all rows.
+
+    A fragment between two holes of a record must not limit what is learned elsewhere.
+    """
+    lengths = np.sort(np.diff(starts))
+    return int(lengths[np.cumsum(lengths) > FEW * starts[-1]][0])
 
 
 def is_complete(U, Y):

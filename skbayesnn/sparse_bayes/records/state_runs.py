@@ -116,14 +116,8 @@ def without_gaps(U, Y, starts):
 
     A record of a single row tells nothing of the next states.
     """
-    lengths = np.diff(starts)
-    if lengths.min() < 2:
-        raise ValueError(
-            f"sessions must have at least 2 rows; session number "
-            f"{int(lengths.argmin())} has 1. Leave it out."
-        )
     missing = ~np.isfinite(U).all(axis=1)
-    if missing.any():
+    if missing.any() or np.diff(starts).min() < 2:
         gaps = np.flatnonzero(missing)
         edges = np.unique(np.concatenate([starts, gaps, gaps + 1]))
         lengths = np.diff(edges)

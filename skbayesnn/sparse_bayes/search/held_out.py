@@ -8,9 +8,14 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
 from ... import _validation as checks
+from ..learning.later_starts import errors_of_later_starts
 from ..learning.problem import CONSTANT_OUTPUT, Start
 from ..learning.result import Fit
-from ..learning.selection import free_runs_through, squared_errors, steps_through
+from ..learning.selection import (
+    free_runs_through,
+    squared_errors,
+    steps_through,
+)
 from ..narx import SparseBayesNARXRegressor
 from ..prediction.ensemble import LaggedNetwork
 from ..prediction.hidden_states import StateSpaceNetwork
@@ -289,6 +294,26 @@ def error_against(model, data, target, focus):
     return _relative(squared * fitted.scaling.y_scale**2, data)
 
 
+def error_over_record(model, data, focus):
+    """The same against the outputs that were fitted, of runs from several starts.
+
+    What has learned a disturbance by heart errs little where its run begins as in the
+    fit, and more from other rows.
+    """
+    error = error_against(model, data, data.Y, focus)
+    network = model._model.ensemble.members[0]
+    if focus != "simulation" or isinstance(network, StateSpaceNetwork):
+        return error
+    (network, scaling), lags = network.fitted[:2], network.lags
+    record = Record(data.U, data.Y, lags, data.starts)
+    target = data.without_doubtful(data.Y)
+    if data.scored is not None:
+        target = np.where(data.scored[:, None], target, np.nan)
+    later = errors_of_later_starts(network, scaling, record, target)
+    errors = [error, *(_relative(one * scaling.y_scale**2, data) for one in later)]
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
 def _errors_of_states(network, data, target, focus):
     """The share of every output in the mean squared error of hidden states.
 
@@ -349,7 +374,7 @@ def settled(models, n_wanted, data, focus):
     """
     if len(models) < 2:
         return models[:n_wanted]
-    errors = np.array([error_against(model, data, data.Y, focus) for model in models])
+    errors = np.array([error_over_record(model, data, focus) for model in models])
     limit = SETTLED * errors.min()
     if n_wanted >= N_SETTLED:
         limit = max(limit, np.sort(errors)[:N_SETTLED][-1])

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._parallel import at_hand
 from ..._warnings import warn_caller
 from .candidates import LEAST_ERROR
-from .held_out import SETTLED, Task, error_against, settled
+from .held_out import SETTLED, Task, error_over_record, settled
 from .rounds import FEW_CYCLES
 from .samples import has_more_rows, samples_to_fit
 
@@ -54,7 +54,7 @@ def learn_members(shares, scores, seeds, runner):
         of_this = [model for task, model in pairs if task.candidate == candidate]
         of_this = settled(of_this, n, data, focus)
         limit = LOST * table.held_out(candidate)
-        lost += [error_against(m, data, data.Y, focus) > limit for m in of_this]
+        lost += [error_over_record(m, data, focus) > limit for m in of_this]
         members += of_this
         weights += [n / len(of_this) for _ in of_this]
     # a model is that of a diverged start only if no other start was left

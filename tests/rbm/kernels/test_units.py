@@ -336,6 +336,34 @@ def test_softplus_sum(shape):
     assert_allclose(total, naive.softplus(x + bias) @ c.astype(float), rtol=RTOL * 4)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("first", [0, 1])
+def test_swap_gains(shape, first):
+    """What every second pair of neighbours gains; the others stay."""
+    betas = np.float32([0.0, 0.2, 0.5, 0.7, 1.0])
+    x, bias = normal((5, *shape)) * np.float32(3.0), normal(shape[1], seed=1)
+    total = np.full((4, shape[0]), 99.0)
+    kernels.swap_gains(read_only(x), read_only(bias), betas, first, total)
+    values = x.astype(float) + bias
+    for k in range(4):
+        low, high = betas[k : k + 2].astype(float)
+        rise = naive.softplus(high * values) - naive.softplus(low * values)
+        expected = (rise[k] - rise[k + 1]).sum(axis=1)
+        expected = expected if k % 2 == first else 99.0
+        assert_allclose(total[k], expected, rtol=1e-5, atol=1e-5 * max(shape))
+
+
+def test_swap_gains_of_extreme_inputs():
+    """No block of factors overflows, and no NaN vanishes."""
+    for value, expected in ((1e4, 5e3), (-1e4, 0.0), (0.0, 0.0), (np.nan, np.nan)):
+        x = np.zeros((2, 1, 200), np.float32)
+        x[0] = value
+        total = np.empty((1, 1))
+        betas = np.float32([0.5, 1.0])
+        kernels.swap_gains(x, np.zeros(200, np.float32), betas, 0, total)
+        assert_allclose(total, 200 * expected, atol=1e-3)
+
+
 def test_softplus_of_extreme_inputs():
     total = np.empty(len(EXTREME))
     zero, one = np.zeros(1, np.float32), np.ones(1, np.float32)

@@ -31,7 +31,7 @@ from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive
 from skbayesnn.rbm.likelihood import annealing
-from skbayesnn.rbm.training import adaptive, job, sizes, tracking
+from skbayesnn.rbm.training import adaptive, job, plans, sizes, tracking
 from skbayesnn.rbm.training.automatic import settings_of
 from skbayesnn.rbm.training.rows import Rows
 
@@ -352,6 +352,45 @@ def test_where_nothing_is_to_be_learned():
     assert [warning.filename for warning in told] == [__file__]
     assert model.n_updates_ == 0 and not model.components_.any()
     assert_allclose(model.transform(X), 0.5)
+
+
+def parity(n_rows, seed):
+    """Three features of which an even number is on, nearly always: no pair tells."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n_rows, 3)) < 0.5
+    X[:, 2] = X[:, 0] ^ X[:, 1] ^ (rng.random(n_rows) < 0.05)
+    return X
+
+
+def test_larger_weights_leave_a_start_that_small_ones_do_not(monkeypatch):
+    # small weights do not leave it in five times as many updates, either
+    monkeypatch.setattr(plans, "PLATEAU_UPDATES", 1000)
+    X, others = parity(2000, 0), parity(5000, 1)
+    model = ContrastiveDivergenceRBM(16, max_updates=2500, random_state=0).fit(X)
+    # the first start is told, too
+    n_updates = model.history_["n_updates"]
+    assert 1000 <= n_updates[: np.argmin(np.diff(n_updates)) + 1].max() <= 1300
+    exact = 2.0 * np.log(0.5) + 0.95 * np.log(0.95) + 0.05 * np.log(0.05)
+    assert model.score(others) == pytest.approx(exact, abs=0.05)
+    assert independent_score(others) < exact - 0.4
+
+
+def test_updates_that_may_not_leave_the_start_are_all():
+    """No second start, with as many updates again, for one that was given few."""
+    model = ContrastiveDivergenceRBM(4, max_updates=200, random_state=0)
+    model.fit(parity(2000, 0))
+    assert model.history_["n_updates"].max() <= 400
+
+
+def test_what_has_not_left_its_start_has_learned_nothing(monkeypatch):
+    """Though the best of its rounds gains a little on the rows that chose it."""
+    monkeypatch.setattr(plans, "PLATEAU_UPDATES", 1000)
+    X = np.random.default_rng(1).random((400, 5)) < 0.4
+    with pytest.warns(ConvergenceWarning, match="Nothing was learned"):
+        model = ContrastiveDivergenceRBM(8, max_updates=2500, random_state=2).fit(X)
+    assert not model.components_.any() and model.n_updates_ == 0
+    scores = model.history_["validation_log_likelihood"]
+    assert scores.max() > scores[0]
 
 
 @pytest.mark.parametrize("cls", [ContrastiveDivergenceRBM, FrankWolfeRBM])

@@ -1,5 +1,7 @@
 """Rows of training data: what they are, and that they stay as they came."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -67,16 +69,48 @@ def test_probabilities():
     [
         ([[1, 2], [2, 1]], "as 1, that is all of them.*1.5 for 1 and 2"),
         (np.full((2, 2), 2**63 - 1), "fits your data, 9.223e.18 for 9.223e.18"),
-        ([[1, 2], [2, 3]], "as 1, that is all of them.*127 for images"),
+        ([[1, 2], [2, 3]], "as 1, that is all of them.*between 1 and 3, or encode"),
         ([[-1, 1], [1, -1]], "all others as 0.*fits your data, 0 for -1 and 1"),
-        ([[0, 1], [2, 1]], "all others as 0.*127 for images"),
-        # whose rows hold zeros as well
-        (sp.csr_array([[0, 2], [2, 2]]), "all others as 0.*127 for images"),
+        ([[0, 1], [2, 1]], "all others as 0.*between 0 and 2, or encode"),
+        ([[0, 9], [200, 3]], "0 to 200.*all others as 0.*127 for images"),
+        # what it does not hold is 0
+        (sp.csr_array([[0, 2], [2, 2]]), r"\(0 to 2\).*as 0.*data, 1 for 0 and 2"),
+        (sp.csr_array([[0, 2], [1, 2]]), r"\(0 to 2\).*as 0.*between 0 and 2, or"),
+        (sp.csr_array([[3, 2], [2, 2]]), r"\(2 to 3\).*all of them.*2 and 3"),
     ],
 )
 def test_values_that_the_threshold_was_not_made_for(X, message):
     with pytest.warns(DataConversionWarning, match=message):
         check_rows(ContrastiveDivergenceRBM(), X, reset=True)
+
+
+@pytest.mark.parametrize("threshold", [1, 2.5])
+def test_a_threshold_that_no_value_exceeds(threshold):
+    """All features would be constant, whose likelihood is superb."""
+    X = np.eye(3, dtype=int) + np.eye(3, dtype=int)[::-1]
+    estimator = ContrastiveDivergenceRBM(binarize=threshold)
+    for rows in (X > 0, X.clip(0, 1), sp.csr_array(X.clip(0, 1))):
+        message = f"No value of X is above binarize={threshold}, the largest is 1:"
+        with pytest.warns(DataConversionWarning, match=re.escape(message)):
+            check_rows(estimator, rows, reset=True)
+        # rows to be transformed may be so
+        check_rows(estimator, rows, reset=False)
+    check_rows(estimator, 2 * X, reset=True)
+    check_rows(estimator, 0 * X, reset=True)
+
+
+def test_messages_name_the_rows_and_what_they_are_for():
+    X, holes = np.eye(4), np.full((2, 4), np.nan)
+    model = ContrastiveDivergenceRBM(2, max_updates=1, random_state=0)
+    with pytest.raises(ValueError, match="X_val contains NaN. An RBM learns from"):
+        model.fit(X, X_val=holes)
+    with pytest.raises(ValueError, match="X_val has 3 features"):
+        model.fit(X, X_val=X[:, :3])
+    with pytest.raises(ValueError, match="Input X contains NaN. An RBM learns from"):
+        model.fit(holes)
+    model = ContrastiveDivergenceRBM(2, max_iter=1, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="Input X contains NaN. This method takes"):
+        model.score(holes)
 
 
 def test_rows_with_targets_beside_them():

@@ -99,6 +99,18 @@ def test_excess_is_relative_to_the_range():
     assert_allclose(found, [[0, 0], [0, 0], [0, 0], [0.4, 1.0], [0.4, 0]], atol=1e-12)
 
 
+def test_rounding_is_no_range():
+    """A signal that was constant but for rounding is one that was constant."""
+    values = np.array([[5.0], [5.0 + 1e-7], [5.0 - 1e-7], [5.001], [70.0]])
+    expected = np.array([[0.0], [0.0], [0.0], [1.0], [1.0]])
+    for width in (0.0, 1e-9):
+        found = excess(values, np.array([5.0 - width]), np.array([5.0 + width]))
+        assert_allclose(found, expected, atol=1e-12)
+    # whatever its sign
+    found = excess(-values, np.array([-5.0]), np.array([-5.0]))
+    assert_allclose(found, expected, atol=1e-12)
+
+
 def test_bands_widen_where_the_window_leaves_the_range():
     U = np.zeros((12, 1))
     U[3] = 2.0
@@ -159,6 +171,28 @@ def test_inputs_out_of_range_are_named(fitted):
     narrow = fitted.predict(calm, return_std=True)[1]
     assert (wide[7:12] > 1.05 * narrow[7:12]).all()
     assert_array_equal(wide[:7], narrow[:7])
+
+
+def test_an_input_that_is_no_regressor_is_nowhere_out_of_range():
+    u, y = record()
+    lags = {"x0": 2, "x1": []}
+    model = SparseBayesNARXRegressor(lags, 2, hidden_layer_sizes=(), random_state=0)
+    model.fit(u, y)
+    expected = model.predict(u, return_std=True)
+    drawn = model.sample_y(u, n_samples=2, random_state=0)
+    u[:, 1] *= 50.0
+    assert_array_equal(model.predict(u, return_std=True), expected)
+    assert_array_equal(model.sample_y(u, n_samples=2, random_state=0), drawn)
+
+
+def test_a_message_has_the_digits_that_tell_values_apart():
+    u, y = record()
+    u[:, 1] = 1013.25
+    model = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=(), random_state=0)
+    model.fit(u, y)
+    u[:, 1] += 0.001
+    with pytest.warns(ExtrapolationWarning, match="1013.25 to 1013.25.*1013.251 to"):
+        model.predict(u)
 
 
 def test_runs_out_of_range_are_named():

@@ -1,0 +1,64 @@
+"""Free runs that begin later than the record does.
+
+A network that was fitted to free runs may have learned a disturbance by heart, or
+states between which the record leaves it no choice: its run follows the record from
+where the fit began, and from other rows goes elsewhere.
+"""
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._warnings import warn_caller
+from .selection import (
+    free_runs_of,
+    free_runs_through,
+    gap_free_stretches,
+    squared_errors,
+)
+
+# Rows in the first half of each stretch without a gap from which runs are tried, and
+# windows that each run is long at least.
+N_STARTS, LEAST_WINDOWS = 4, 4
+# Multiple of the error of the fit that tells another course from an unlike start.
+ELSEWHERE = 3.0
+
+
+def errors_of_later_starts(network, scaling, record, Y):
+    """Mean squared errors of runs that begin later, against ``Y`` where it is not NaN.
+
+    Returns
+    -------
+    squared : list of (n_outputs,) arrays
+        One for each start, scaled; infinite where a run diverges.
+    """
+    found, window = [], record.lags.max_lag + 1
+    for start, stop in gap_free_stretches(record):
+        for part in np.arange(1, N_STARTS + 1) / (2 * N_STARTS):
+            begin = start + int(part * (stop - start))
+            if stop - begin >= LEAST_WINDOWS * window:
+                run = free_runs_of(record, scaling, Y, [slice(begin, stop)])
+                found.append(squared_errors(network, run))
+    return found
+
+
+def warn_of_later_starts(network, scaling, record):
+    """Say where runs follow the record only if they begin as those of the fit did."""
+    spread = np.nanstd(record.Y, axis=0)
+    unit = (scaling.y_scale / np.where(spread > 0.0, spread, np.inf)) ** 2
+
+    def error(squared):
+        return float(np.sqrt(np.sum(unit * squared) / len(unit)))
+
+    run = free_runs_through(record, scaling, record.Y)
+    of_fit = error(squared_errors(network, run))
+    later = errors_of_later_starts(network, scaling, record, record.Y)
+    worst = max(map(error, later), default=0.0)
+    if worst > max(1.0, ELSEWHERE * of_fit):
+        warn_caller(
+            "Free runs follow the training record only if they begin where those of "
+            f"the fit did: from there they err by {of_fit:.2g} standard deviations of "
+            f"the outputs, from later rows by up to {worst:.2g}; their mean errs by 1. "
+            "The network may have learned a disturbance by heart. Increase reg_lambda, "
+            "shorten the lags, or take focus='prediction'.",
+            ConvergenceWarning,
+        )

@@ -1,0 +1,67 @@
+"""Runs that begin later than the fit did: they tell what was learned by heart."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn.sparse_bayes.learning.later_starts import errors_of_later_starts
+from skbayesnn.sparse_bayes.records.layout import Record
+
+
+def record(disturbance, n_rows=300):
+    """Two lags of an input, and a random walk, which it says nothing of."""
+    rng = np.random.default_rng(0)
+    u = rng.standard_normal((n_rows, 1))
+    y = np.convolve(u[:, 0], [0.0, 0.5, 0.3])[:n_rows]
+    walk = np.cumsum(rng.standard_normal(n_rows))
+    return u, y + disturbance * walk + 0.01 * rng.standard_normal(n_rows)
+
+
+def fit(disturbance, focus="simulation"):
+    """The model, and the texts of what was warned of."""
+    model = SparseBayesNARXRegressor(
+        10, 10, hidden_layer_sizes=8, focus=focus, max_cycles=40, random_state=0
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit(*record(disturbance))
+    texts = [str(one.message) for one in told if one.filename == __file__]
+    return model, [text for text in texts if "begin where" in text]
+
+
+def test_a_disturbance_that_was_learned_by_heart():
+    """The run of the fit follows a random walk that the inputs say nothing of."""
+    model, (said,) = fit(0.3)
+    u, y = record(0.3)
+    later = model.predict(u, y_init=y[:100])[100:] - y[100:]
+    assert np.sqrt(np.mean(later**2)) > y.std() > 2 * model.history_["rmse"][-1]
+    assert "Increase reg_lambda" in said
+
+
+@pytest.mark.parametrize(
+    ("disturbance", "focus"), [(0, "simulation"), (0.3, "prediction")]
+)
+def test_what_follows_from_all_rows_is_not_told(disturbance, focus):
+    _, told = fit(disturbance, focus)
+    assert told == []
+
+
+def test_errors_are_those_of_predictions():
+    """From eighths of the first half of each session that is long enough."""
+    u, y = record(0.1)
+    model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=(), random_state=0)
+    starts = np.array([0, 200, 290, 300])
+    model.fit(u, y, sessions=np.repeat([0, 1, 2], np.diff(starts)))
+    fitted, lags = model._model.ensemble.members[0]
+    given = Record(u, y[:, None], lags, starts)
+    found = errors_of_later_starts(fitted.network, fitted.scaling, given, given.Y)
+    begins = [25, 50, 75, 100, 211, 222, 233, 245]
+    expected = []
+    for begin, stop in zip(begins, [200] * 4 + [290] * 4, strict=True):
+        run = model.predict(u[begin:stop], y_init=y[begin : begin + 2])
+        expected.append(np.mean((run - y[begin:stop])[2:] ** 2))
+    assert_allclose(np.ravel(found) * fitted.scaling.y_scale**2, expected, rtol=1e-6)
