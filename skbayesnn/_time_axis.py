@@ -129,7 +129,7 @@ def split_record(X, y):
     return X, y, of_inputs if of_inputs is not None else of_outputs
 
 
-def _check_agreement(of_inputs, of_outputs):
+def _check_agreement(of_inputs, of_outputs, names=("X", "y")):
     if of_inputs is None or of_outputs is None:
         return
     one, other = of_inputs.stamps, of_outputs.stamps
@@ -142,15 +142,16 @@ def _check_agreement(of_inputs, of_outputs):
     row = differ[0]
     if of_inputs.is_time:
         raise ValueError(
-            f"The times of X and y contradict each other in {len(differ)} rows, the "
-            f"first of them row {row}: {one[row]} and {other[row]}. Join both by time, "
-            "or pass arrays, whose rows are taken by their order."
+            f"The times of {' and '.join(names)} contradict each other in "
+            f"{len(differ)} rows, the first of them row {row}: {one[row]} and "
+            f"{other[row]}. Join both by time, or pass arrays, whose rows are taken by "
+            "their order."
         )
     if np.array_equal(np.sort(one), np.sort(other)):
         raise ValueError(
-            f"The indices of X and y have the same rows in another order, from row "
-            f"{row} on: {one[row]} and {other[row]}. Sort both alike, as "
-            "y.loc[X.index] does, or pass arrays."
+            f"The indices of {' and '.join(names)} have the same rows in another "
+            f"order, from row {row} on: {one[row]} and {other[row]}. Sort both alike, "
+            "as y.loc[X.index] does, or pass arrays."
         )
 
 
@@ -206,9 +207,9 @@ def check_time(axis, starts, expected=None):
     _warn_of_holes(axis, steps, sampling_time)
     if expected is not None and abs(sampling_time / expected - 1.0) > TOLERANCE:
         warn_caller(
-            f"The rows are {sampling_time:.6g} apart, and {expected:.6g} in the "
-            "training record: lags count rows, so the model predicts another speed. "
-            "Resample the record.",
+            f"The rows are {_span(sampling_time, axis)} apart, and "
+            f"{_span(expected, axis)} in the training record: lags count rows, so the "
+            "model predicts another speed. Resample the record.",
             SamplingWarning,
         )
     return sampling_time
@@ -236,43 +237,62 @@ def check_continuation(last, axis, sampling_time):
     """
     if axis is None or not axis.is_time:
         return None
-    check_time(axis, np.array([0, len(axis.stamps)]), sampling_time)
+    check_alone(axis, sampling_time)
     if last is None or np.asarray(last).dtype.kind != axis.stamps.dtype.kind:
         return axis.stamps
-    step = TimeAxis(np.array([last, axis.stamps[0]]), True).values
-    step = float(step[1] - step[0])
-    if step <= 0.0:
+    first = axis.stamps[0]
+    if not last < first:
         raise ValueError(
             f"The rows to forecast must follow on the record, which ends at {last}; "
-            f"they begin at {axis.stamps[0]}."
+            f"they begin at {first}."
         )
-    if sampling_time is not None and step > HOLE * sampling_time:
-        warn_caller(
-            f"The record ends at {last}, and the rows to forecast begin {step:.6g} "
-            f"later, at {axis.stamps[0]}; the sampling time is {sampling_time:.6g}. "
-            "They are taken to follow without a gap: pass X_past and y_past up to "
-            "their begin.",
-            SamplingWarning,
-        )
+    names = "The record", "the rows to forecast", "X_past and y_past"
+    _warn_of_gap(last, first, sampling_time, *names)
     return axis.stamps
 
 
-def check_start(axis, X_init, y_init):
-    """Refuse rows from which a run starts that are of other times than they should be.
+def check_alone(axis, sampling_time):
+    """As `check_time`, of rows of one session."""
+    if axis is not None:
+        check_time(axis, np.array([0, len(axis.stamps)]), sampling_time)
+
+
+def _warn_of_gap(last, first, sampling_time, record, rows, remedy):
+    """Warn where rows do not follow directly on a record."""
+    axis = TimeAxis(np.array([last, first]), True)
+    step = axis.values[1] - axis.values[0]
+    if sampling_time is not None and step > HOLE * sampling_time:
+        warn_caller(
+            f"{record} ends at {last}, and {rows} begin {_span(step, axis)} later, at "
+            f"{first}; the sampling time is {_span(sampling_time, axis)}. They are "
+            f"taken to follow without a gap: pass {remedy} up to their begin.",
+            SamplingWarning,
+        )
+
+
+def check_start(axis, X_init, y_init, sampling_time):
+    """Check the times of rows from which a run starts.
 
     Without ``X_init`` they are the first of the rows to predict, whose ``axis`` is a
-    `TimeAxis` or None; with it they come before these.
+    `TimeAxis` or None; with it they come before these. ``sampling_time`` is that of the
+    training record, or None.
 
     Raises
     ------
     ValueError
-        If their times say otherwise.
+        If their times say otherwise, or contradict each other.
+
+    Warns
+    -----
+    SamplingWarning
+        For holes among rows that come before, and behind them, and as `check_time`.
     """
     _, of_outputs = split_time(y_init, "y_init")
     if X_init is not None:
         _, of_inputs = split_time(X_init, "X_init")
-        _check_agreement(of_inputs, of_outputs)
+        _check_agreement(of_inputs, of_outputs, ("X_init", "y_init"))
         of_outputs = of_outputs if of_inputs is None else of_inputs
+        check_alone(of_outputs, sampling_time)
     if not _are_comparable(axis, of_outputs):
         return
     first, known = axis.stamps, of_outputs.stamps
@@ -288,6 +308,9 @@ def check_start(axis, X_init, y_init):
             f"X must follow on X_init and y_init, which end at {known[-1]}; it begins "
             f"at {first[0]}."
         )
+    if X_init is not None:
+        names = "X_init", "the rows of X", "X_init and y_init"
+        _warn_of_gap(known[-1], first[0], sampling_time, *names)
 
 
 def _are_comparable(one, other):
@@ -320,6 +343,11 @@ def _sampling_time(steps):
     return float(np.median(steps)) if len(steps) else np.nan
 
 
+def _span(seconds, axis):
+    """A span of time, with its unit where that is known."""
+    return f"{seconds:.6g} {axis.unit}" if axis.unit else f"{seconds:.6g}"
+
+
 def _check_order(axis, starts):
     """Refuse stamps that are missing, repeated or not in order."""
     stamps = axis.stamps
@@ -340,7 +368,8 @@ def _check_order(axis, starts):
             raise ValueError(
                 f"Times are {what} in {len(rows)} rows, the first of them row {row}: "
                 f"{stamps[row - 1]} and {stamps[row]}. {remedy}; if a new record "
-                "begins there, pass sessions."
+                "begins there, pass sessions. Local times come twice, or go back, "
+                "where summer time ends: give them their time zone, or take UTC."
             )
 
 
@@ -350,8 +379,8 @@ def _warn_of_holes(axis, steps, sampling_time):
     if len(rows):
         row = rows[0]
         warn_caller(
-            f"Most rows are {sampling_time:.6g} apart in time; {len(rows)} of the "
-            f"steps differ. The first of these leads to row {row}, from "
+            f"Most rows are {_span(sampling_time, axis)} apart in time; {len(rows)} of "
+            f"the steps differ. The first of these leads to row {row}, from "
             f"{axis.stamps[row - 1]} to {axis.stamps[row]}. Lags count rows: pass "
             "sessions='infer' to begin a new record after each hole, or resample the "
             "record.",

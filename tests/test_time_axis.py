@@ -117,7 +117,7 @@ def test_indices_must_not_contradict_each_other(fitted):
 
 def test_holes_are_warned_of_and_make_sessions(fitted):
     X, y = FRAME.iloc[HOLES], LEVEL.iloc[HOLES]
-    hole = "Most rows are 90 apart in time; 2 of the steps differ. The first of these"
+    hole = "Most rows are 90 s apart in time; 2 of the steps differ. The first of these"
     for call in (model().fit, fitted.predict, fitted.score):
         with pytest.warns(SamplingWarning, match=hole):
             call(X, y)
@@ -134,7 +134,7 @@ def test_holes_are_warned_of_and_make_sessions(fitted):
 
 
 def test_another_sampling_time_is_warned_of(fitted):
-    with pytest.warns(SamplingWarning, match="180 apart, and 90 in the training"):
+    with pytest.warns(SamplingWarning, match="180 s apart, and 90 s in the training"):
         fitted.predict(FRAME.iloc[::2], LEVEL.iloc[::2])
 
 
@@ -188,6 +188,22 @@ def test_rows_from_which_a_run_starts_have_their_times(kind):
     ):
         with pytest.raises(ValueError, match=message):
             model.predict(X[100:120], **arguments)
+    # behind a gap, and with one inside
+    gap = (
+        "X_init ends at .*01:19.* of X begin 21 s later, .*01:40.* sampling time is 1 s"
+    )
+    with pytest.warns(SamplingWarning, match=gap):
+        model.predict(X[100:120], X_init=X[70:80], y_init=s[70:80])
+    with_hole = np.r_[80:85, 90:100]
+    before = {"X_init": X.iloc[with_hole], "y_init": s.iloc[with_hole]}
+    hole = "Most rows are 1 s apart in time; 1 of the steps differ.* row 5"
+    for call in (lambda **rows: model.predict(X[100:120], **rows), model.stream):
+        with pytest.warns(SamplingWarning, match=hole):
+            call(**before)
+    with pytest.warns(SamplingWarning, match=hole):
+        model.forecast(5, X[100:105], X_past=before["X_init"], y_past=before["y_init"])
+    with pytest.raises(ValueError, match="X_init and y_init contradict"):
+        model.stream(X_init=X[90:100], y_init=s[10:20])
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Paris"])

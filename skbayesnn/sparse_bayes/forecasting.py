@@ -7,7 +7,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _validation as checks
 from .._sklearn import on_one_blas_thread
-from .._time_axis import check_continuation, split_record, split_time, times_after
+from .._time_axis import (
+    check_alone,
+    check_continuation,
+    split_record,
+    split_time,
+    times_after,
+)
 from .dynamic_predictor import draw_records, predict_query
 from .queries import Query, check_inputs, check_outputs, make_record
 from .record_end import end_for
@@ -140,6 +146,7 @@ def _end_of_past(estimator, X, y):
         )
     U = np.empty((len(Y), 0)) if X is None else check_inputs(estimator, X, "X_past")
     checks.check_lengths(U, Y, "X_past", "y_past")
+    check_alone(axis, getattr(estimator, "sampling_time_", None))
     time = axis.stamps[-1] if axis is not None and axis.is_time else None
     return end_for(estimator._model.ensemble, U, Y, time)
 

@@ -133,7 +133,8 @@ def _query_alone(estimator, X, y_init, X_init, sessions, fill_inputs):
     U = check_inputs(estimator, X)
     starts = _sessions_in_time(estimator, sessions, axis, len(U))
     if y_init is not None:
-        check_start(axis, X_init, y_init)
+        sampling_time = getattr(estimator, "sampling_time_", None)
+        check_start(axis, X_init, y_init, sampling_time)
     U = fill_missing(U, starts, fill_inputs)
     return _query_free_run(estimator, U, starts, y_init, X_init)
 
@@ -294,6 +295,8 @@ def rows_before(estimator, X_init, y_init):
             "X_init and y_init hold the rows before the first step: pass both, or "
             "none to start from the training means."
         )
+    if y_init is not None:
+        check_start(None, X_init, y_init, getattr(estimator, "sampling_time_", None))
     nothing = np.empty((0, ensemble.n_inputs)), np.array([0, 0])
     query = _query_free_run(estimator, *nothing, y_init, X_init)
     return query.record.U, query.record.Y

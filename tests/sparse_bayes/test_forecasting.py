@@ -139,11 +139,13 @@ def test_times_must_follow_on_the_record():
     model = SparseBayesNARXRegressor(1, 1, **EASY).fit(X[:PAST], Y[:PAST])
     with pytest.raises(ValueError, match="must follow on the record, which ends at"):
         model.forecast(X_future=X[PAST - 1 :])
-    with pytest.warns(SamplingWarning, match="begin 36000 later.*without a gap"):
+    with pytest.warns(SamplingWarning, match="begin 36000 s later.*without a gap"):
         model.forecast(X_future=X[PAST + 9 :])
     with pytest.warns(SamplingWarning) as told:
         model.forecast(X_future=X[PAST + 1 :: 2])
-    assert "7200 apart" in str(told[0].message) and "7200 later" in str(told[1].message)
+    assert "7200 s apart" in str(told[0].message) and "7200 s later" in str(
+        told[1].message
+    )
 
 
 def test_what_a_forecast_needs(model):
