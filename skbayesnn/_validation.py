@@ -44,6 +44,7 @@ def validate_data(estimator, X, *y, **options):
     for array, name in named:
         check_mask(array, name)
         _check_times(array, name)
+        _check_names_differ(array, name)
     with np.errstate(invalid="ignore"), _text_named(named):
         checked = validation.validate_data(estimator, X, *y, **options)
     if getattr(getattr(checked, "dtype", None), "kind", "") == "O":
@@ -86,11 +87,21 @@ def _describe_text(array, name):
             if isinstance(value, str | bytes) and not _is_number(value):
                 place = f" in column {_column(array, k)}" if values.ndim > 1 else ""
                 return (
-                    f"{name} must hold numbers; found the text {value!r}{place}. Turn "
-                    "text into numbers, as scikit-learn's OneHotEncoder does, or leave "
-                    "such columns out."
+                    f"{name} must hold numbers; found the text {value!r}{place}. "
+                    f"{_remedy_for(value)}"
                 )
     return None
+
+
+def _remedy_for(text):
+    """What is to be done about a text that is no number."""
+    comma = b"," if isinstance(text, bytes) else ","
+    if text.count(comma) == 1 and _is_number(text.replace(comma, comma[:0])):
+        return "Read decimal commas as such, as pandas.read_csv(decimal=',') does."
+    return (
+        "Turn text into numbers, as scikit-learn's OneHotEncoder does, or leave such "
+        "columns out."
+    )
 
 
 def _column(array, k):
@@ -109,6 +120,18 @@ def _check_times(array, name):
             f"{name} must hold numbers; found times{place}. Leave them out, or turn "
             "them into numbers, such as hours since the first."
         )
+
+
+def _check_names_differ(array, name):
+    """Refuse a frame in which two columns have the same name."""
+    columns = getattr(array, "columns", None)
+    seen = set()
+    for column in [] if columns is None else list(columns):
+        if column in seen:
+            raise ValueError(
+                f"{name} has two columns named {column!r}. Rename or leave out one."
+            )
+        seen.add(column)
 
 
 def columns_of_times(data):
@@ -259,9 +282,10 @@ def check_sessions(sessions, n_rows):
     check_mask(sessions, "sessions")
     sessions = np.asarray(sessions)
     if sessions.shape != (n_rows,):
+        found = f"shape {sessions.shape}" if sessions.ndim else repr(sessions.item())
         raise ValueError(
-            f"sessions must hold one id per row, shape ({n_rows},); got shape "
-            f"{sessions.shape}."
+            f"sessions must hold one id per row, shape ({n_rows},), or be 'infer' to "
+            f"begin a new record where time has a hole; got {found}."
         )
     missing = np.flatnonzero(_is_missing(sessions))
     if len(missing):

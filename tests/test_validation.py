@@ -174,3 +174,30 @@ def test_a_sparse_matrix_with_an_index_outside_is_refused(kind):
         X.indices[1] = 7
     with pytest.raises(ValueError, match="X must be a valid sparse matrix"):
         checks.check_sparse(X)
+
+
+def test_names_of_columns_differ():
+    X = pd.DataFrame(np.eye(4), columns=["a", "b", "c", "a"])
+    with pytest.raises(ValueError, match="X has two columns named 'a'. Rename"):
+        SparseBayesMLPRegressor().fit(X, np.arange(4.0))
+
+
+@pytest.mark.parametrize("text", ["1,5", "-0,25e3"])
+def test_decimal_commas_are_told_from_text(text):
+    X = np.array([["1", "2"], ["3", text]], dtype=object)
+    with pytest.raises(ValueError, match=f"text '{text}' in column 1. Read decimal"):
+        SparseBayesMLPRegressor().fit(X, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("text", ["1,5,0", "a,b", ","])
+def test_other_commas(text):
+    X = np.array([["1", "2"], ["3", text]], dtype=object)
+    with pytest.raises(ValueError, match="Turn text into numbers"):
+        SparseBayesMLPRegressor().fit(X, [0.0, 1.0])
+
+
+def test_what_sessions_may_be():
+    with pytest.raises(ValueError, match=r"or be 'infer' .*; got 'daily'"):
+        checks.check_sessions("daily", 3)
+    with pytest.raises(ValueError, match=r"shape \(3,\), or be .*; got shape \(2,\)"):
+        checks.check_sessions([0, 1], 3)
