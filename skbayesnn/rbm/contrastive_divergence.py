@@ -79,10 +79,12 @@ class ContrastiveDivergenceRBM(BaseRBM):
     averaging : float, default=0.1
         {{averaging}}
     init : "random", tuple of arrays or RBM estimator, default="random"
-        Initial model. "random": normal weights with a standard deviation of 0.01,
-        visible biases at the base rates. Arrays: ``(components, intercept_hidden,
-        intercept_visible)``. An estimator is cloned and fitted first; wrap one that is
-        already fitted into :class:`~sklearn.frozen.FrozenEstimator`.
+        Initial model. "random": normal weights with a standard deviation of
+        0.01, visible biases at the base rates; with ``max_iter="auto"``,
+        training begins again from larger weights if it has not left these after
+        5000 updates. Arrays: ``(components, intercept_hidden,
+        intercept_visible)``. An estimator is cloned and fitted first; wrap one
+        that is already fitted into :class:`~sklearn.frozen.FrozenEstimator`.
     max_updates : int, default=30000
         Largest number of updates with ``max_iter="auto"``, without the last ones in
         which the step size falls to 0.
