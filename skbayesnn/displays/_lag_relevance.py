@@ -91,14 +91,13 @@ class LagRelevanceDisplay:
         model = final_model(estimator)
         relevance = getattr(model, "lag_relevance_", None)
         if relevance is None:
-            text = (
+            members = getattr(model, "estimators_", [])
+            have = any(hasattr(member, "lag_relevance_") for member in members)
+            remedy = " Pass one of its estimators_ that has." if have else ""
+            raise ValueError(
                 f"{type(model).__name__} has no lag_relevance_: only lagged models do."
+                f"{remedy}"
             )
-            if any(
-                hasattr(m, "lag_relevance_") for m in getattr(model, "estimators_", ())
-            ):
-                text += " Pass one of its estimators_ that has."
-            raise ValueError(text)
         found = [NAME.fullmatch(name) for name in relevance]
         return cls(
             [match["signal"] for match in found],

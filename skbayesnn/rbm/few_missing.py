@@ -13,8 +13,12 @@ _BLOCK = 8192
 
 
 def rows_with_few(units, missing, n_states):
-    """Which rows have ``n_states`` states at most of what is ``missing``, as a mask."""
+    """Which rows have so few ``missing`` values that these have ``n_states`` at most.
+
+    And no more than can be looked at together.
+    """
     n_missing = missing.sum(axis=1)
+    n_states = min(n_states, _BLOCK)
     return 2.0**n_missing <= n_states if units.enumerable else n_missing == 0
 
 

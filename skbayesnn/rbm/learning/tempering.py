@@ -102,9 +102,8 @@ def _swap(rbm, replicas, x, first, seed, number):
     kernels.swap_gains(x, rbm.hidden, betas, first, gains)
     flat = replicas.states.reshape(-1, n_features)
     full = rbm.units.fast_log_factor(flat, rbm.visible)
-    slopes = (full - rbm.units.fast_log_factor(flat, replicas.base)).reshape(
-        order.shape
-    )
+    slopes = full - rbm.units.fast_log_factor(flat, replicas.base)
+    slopes = slopes.reshape(order.shape)
     spans = np.diff(replicas.betas)[:, None]
     gains[first::2] += (spans * (slopes[:-1] - slopes[1:]))[first::2]
     rng = generator(seed, Stream.SWAPS, number)

@@ -19,7 +19,7 @@ MAX_ROWS = 10**8
 # Mean weight of the rows that have one, below which to leave out so many of them is
 # rather a mistake.
 _LEAST_WEIGHT = 0.5
-# Largest values of the pixels of images.
+# Between these lies the largest value of images of bytes.
 _DARK, _WHITE = 127, 255
 
 

@@ -16,9 +16,10 @@ from .selection import (
     squared_errors,
 )
 
-# Rows in the first half of each stretch without a gap from which runs are tried, and
-# windows that each run is long at least.
-N_STARTS, LEAST_WINDOWS = 4, 4
+# Rows in the first half of a stretch without a gap from which runs are tried, windows
+# that each run is long at least, and stretches, the longest ones: where there are many,
+# runs begin in many rows anyway.
+N_STARTS, LEAST_WINDOWS, MOST_STRETCHES = 4, 4, 10
 # Multiple of the error of the fit that tells another course from an unlike start.
 ELSEWHERE = 3.0
 
@@ -32,7 +33,8 @@ def errors_of_later_starts(network, scaling, record, Y):
         One for each start, scaled; infinite where a run diverges.
     """
     found, window = [], record.lags.max_lag + 1
-    for start, stop in gap_free_stretches(record):
+    longest = sorted(gap_free_stretches(record), key=lambda one: one[0] - one[1])
+    for start, stop in longest[:MOST_STRETCHES]:
         for part in np.arange(1, N_STARTS + 1) / (2 * N_STARTS):
             begin = start + int(part * (stop - start))
             if stop - begin >= LEAST_WINDOWS * window:
