@@ -182,7 +182,7 @@ def check_rows(estimator, X, *, reset, allow_nan=False, name="X"):
         raise ValueError(text) from error
     check_range(X, estimator.binarize, name)
     # a row to be transformed may be empty
-    if reset and estimator.binarize is not None:
+    if reset and (estimator.binarize or 0.0) > 0.0:
         _warn_of_emptied_rows(X, estimator.binarize)
     return Rows(X, estimator.binarize)
 
@@ -294,6 +294,7 @@ def _warn_of_emptied_rows(X, threshold):
         largest = np.asarray(X.max(axis=1).todense()).ravel()
     else:
         largest = np.fmax.reduce(X, axis=1)
+    largest = np.asarray(largest, dtype=np.float64)
     filled = largest > 0
     emptied = filled & (largest <= threshold)
     if threshold >= 1 and emptied.any() and (emptied == filled).all():
@@ -302,7 +303,7 @@ def _warn_of_emptied_rows(X, threshold):
             f"{largest.max():.4g}: all were taken as 0. Pass a threshold below it.",
             DataConversionWarning,
         )
-    elif 0 < threshold < 1 and 2 * emptied.sum() > filled.sum():
+    elif threshold < 1 and 2 * emptied.sum() > filled.sum():
         warn_caller(
             f"{np.count_nonzero(emptied)} of {len(largest)} rows hold values above 0, "
             f"but none above binarize={threshold}, and were taken as all 0. Pass "

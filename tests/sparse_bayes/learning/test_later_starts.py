@@ -10,6 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.sparse_bayes.learning.later_starts import errors_of_later_starts
 from skbayesnn.sparse_bayes.records.layout import Record
+from skbayesnn.sparse_bayes.search.held_out import (
+    Data,
+    error_against,
+    error_over_record,
+    output_variance,
+)
+from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
 def record(disturbance, n_rows=300):
@@ -65,3 +72,26 @@ def test_errors_are_those_of_predictions():
         run = model.predict(u[begin:stop], y_init=y[begin : begin + 2])
         expected.append(np.mean((run - y[begin:stop])[2:] ** 2))
     assert_allclose(np.ravel(found) * fitted.scaling.y_scale**2, expected, rtol=1e-6)
+
+
+def test_a_search_judges_members_by_several_starts():
+    """And by the rows that count, without those that are doubtful."""
+    u, y = record(0.1)
+    model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=(), random_state=0)
+    model.fit(u, y)
+    rows, outputs = np.arange(300), y[:, None].copy()
+    outputs[250] += 100.0
+    given = TrainingRecord(u, outputs, np.array([0, 300]), True, {})
+    data = Data(given, rows // 60, rows < 280, (rows == 250)[:, None])
+    errors = []
+    for begin in [0, 37, 75, 112, 150]:
+        run = model.predict(u[begin:], y_init=y[begin : begin + 2])
+        scored = (rows < 280) & (rows != 250) & (rows >= begin + 2)
+        errors.append(np.mean((run - y[begin:])[scored[begin:]] ** 2))
+    expected = np.sqrt(np.mean(errors) / output_variance(data)[0])
+    found = error_over_record(model, data, "simulation")
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert found != error_against(model, data, outputs, "simulation")
+    # single steps begin in every row
+    found = error_over_record(model, data, "prediction")
+    assert found == error_against(model, data, outputs, "prediction")

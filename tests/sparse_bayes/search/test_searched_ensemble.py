@@ -89,7 +89,7 @@ def test_starts_that_ended_in_a_worse_optimum_are_left_out(monkeypatch):
 )
 def test_the_best_few_starts_stay(monkeypatch, errors, n_wanted, expected):
     starts, data = list(range(len(errors))), SimpleNamespace(Y=None)
-    monkeypatch.setattr(held_out, "error_against", lambda start, *_: errors[start])
+    monkeypatch.setattr(held_out, "error_over_record", lambda start, *_: errors[start])
     assert held_out.settled(starts, n_wanted, data, "simulation") == expected
 
 
