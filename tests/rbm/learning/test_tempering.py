@@ -53,6 +53,8 @@ def test_replicas_find_the_other_mode():
     rbm = two_modes()
     base = np.zeros(30)
     replicas = replicas_of(rbm, 12, 100, base, 1)
+    # the cold ones begin in one mode, which they leave by swaps only
+    replicas.states[-4:] = 1
     for number in range(101, 400):
         replicas = tempering.advance(rbm, by_feature(rbm.weights), replicas, 1, number)
     on = replicas.states[-1].mean(axis=1)
