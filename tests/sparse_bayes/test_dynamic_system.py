@@ -951,7 +951,7 @@ def test_fits_that_err_far_more_than_they_should_are_left_out(monkeypatch, data)
 
     choose(monkeypatch, LAGS, STATES)
     monkeypatch.setattr(Table, "error", lambda *args, **options: 1.0)
-    monkeypatch.setattr(whole_record, "error_against", error)
+    monkeypatch.setattr(whole_record, "error_over_record", error)
     for poor[:], kept in ((["states"], "network"), (["network"], "states")):
         model = quietly(estimator(max_cycles=3), *data)
         assert model.kinds_ == [kept]

@@ -58,7 +58,7 @@ def test_starts_that_ended_in_a_worse_optimum_are_left_out(monkeypatch):
     def with_errors(models, *arguments):
         errors = [1.0, 1.6, 1.4][: len(models)]
         with monkeypatch.context() as patch:
-            patch.setattr(held_out, "error_against", lambda *_: errors.pop(0))
+            patch.setattr(held_out, "error_over_record", lambda *_: errors.pop(0))
             return settled(models, *arguments)
 
     monkeypatch.setattr(whole_record, "settled", with_errors)
