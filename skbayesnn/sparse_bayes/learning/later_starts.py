@@ -30,7 +30,8 @@ def errors_of_later_starts(network, scaling, record, Y):
     Returns
     -------
     squared : list of (n_outputs,) arrays
-        One for each start, scaled; infinite where a run diverges.
+        One for each start behind which an output is scored; scaled, infinite where a
+        run diverges.
     """
     found, window = [], record.lags.max_lag + 1
     longest = sorted(gap_free_stretches(record), key=lambda one: one[0] - one[1])
@@ -39,7 +40,8 @@ def errors_of_later_starts(network, scaling, record, Y):
             begin = start + int(part * (stop - start))
             if stop - begin >= LEAST_WINDOWS * window:
                 run = free_runs_of(record, scaling, Y, [slice(begin, stop)])
-                found.append(squared_errors(network, run))
+                if run.n_observations:
+                    found.append(squared_errors(network, run))
     return found
 
 

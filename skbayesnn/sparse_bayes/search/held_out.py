@@ -11,11 +11,7 @@ from ... import _validation as checks
 from ..learning.later_starts import errors_of_later_starts
 from ..learning.problem import CONSTANT_OUTPUT, Start
 from ..learning.result import Fit
-from ..learning.selection import (
-    free_runs_through,
-    squared_errors,
-    steps_through,
-)
+from ..learning.selection import free_runs_through, squared_errors, steps_through
 from ..narx import SparseBayesNARXRegressor
 from ..prediction.ensemble import LaggedNetwork
 from ..prediction.hidden_states import StateSpaceNetwork
@@ -117,6 +113,11 @@ class Data(NamedTuple):
     def without_doubtful(self, Y):
         """Outputs (n_rows, n_outputs), NaN where they are doubtful."""
         return Y if self.doubtful is None else np.where(self.doubtful, np.nan, Y)
+
+    def that_counts(self, Y):
+        """The same, and NaN in rows whose errors do not count."""
+        Y = self.without_doubtful(Y)
+        return Y if self.scored is None else np.where(self.scored[:, None], Y, np.nan)
 
     def seen(self, hidden=False):
         """The `TrainingRecord` of a fit, without outputs that are hidden from it."""
@@ -280,9 +281,7 @@ def error_against(model, data, target, focus):
     Of free runs through the record, or of single steps for ``focus="prediction"``.
     """
     network = model._model.ensemble.members[0]
-    target = data.without_doubtful(target)
-    if data.scored is not None:
-        target = np.where(data.scored[:, None], target, np.nan)
+    target = data.that_counts(target)
     if isinstance(network, StateSpaceNetwork):
         return _relative(_errors_of_states(network, data, target, focus), data)
     fitted, lags = network
@@ -305,10 +304,7 @@ def error_over_record(model, data, focus):
     if focus != "simulation" or isinstance(network, StateSpaceNetwork):
         return error
     (network, scaling), lags = network.fitted[:2], network.lags
-    record = Record(data.U, data.Y, lags, data.starts)
-    target = data.without_doubtful(data.Y)
-    if data.scored is not None:
-        target = np.where(data.scored[:, None], target, np.nan)
+    record, target = Record(data.U, data.Y, lags, data.starts), data.that_counts(data.Y)
     later = errors_of_later_starts(network, scaling, record, target)
     errors = [error, *(_relative(one * scaling.y_scale**2, data) for one in later)]
     return float(np.sqrt(np.mean(np.square(errors))))

@@ -92,6 +92,10 @@ def test_a_search_judges_members_by_several_starts():
     found = error_over_record(model, data, "simulation")
     assert found == pytest.approx(expected, rel=1e-6)
     assert found != error_against(model, data, outputs, "simulation")
+    # a run that passes no row that counts tells nothing
+    data = data._replace(scored=rows < 60)
+    assert error_against(model, data, outputs, "simulation") < np.inf
+    assert error_over_record(model, data, "simulation") < np.inf
     # single steps begin in every row
     found = error_over_record(model, data, "prediction")
     assert found == error_against(model, data, outputs, "prediction")
