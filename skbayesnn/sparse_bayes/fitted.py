@@ -27,6 +27,9 @@ class FittedNetwork(NamedTuple):
         them. None where they come from feeding back the errors of each step.
     degrees_of_freedom : float
         Of the distribution of these errors, Student's t; infinite for a Gaussian one.
+    joint_root : ndarray of shape (n_outputs, n_outputs) or None
+        A root R of the correlation R R' that the errors of several outputs in one row
+        had in the fit. Draws have it; the likelihood takes outputs as independent.
     """
 
     network: Network
@@ -35,6 +38,7 @@ class FittedNetwork(NamedTuple):
     noise_std: np.ndarray
     free_run_std: np.ndarray | None = None
     degrees_of_freedom: float = np.inf
+    joint_root: np.ndarray | None = None
 
     @property
     def squared_std(self):

@@ -101,7 +101,11 @@ def records():
         "inputs further back": (u, y, dict(input_lags=[0, 6], output_lags=1)),
         "sessions": (u, y, dict(sessions=half)),
         "sessions with an id twice": (u, y, dict(sessions=three)),
-        "lags by signal": (U, Y, dict(input_lags={"x0": [3], "x1": 1}, **OF_OUTPUTS)),
+        "lags by signal": (
+            U,
+            Y,
+            dict(input_lags={"x0": [1, 3], "x1": 1}, **OF_OUTPUTS),
+        ),
         "differences": (u, y, dict(output="difference")),
         "differences, sessions": (u, y, dict(output="difference", sessions=half)),
         "differences, two by two, gaps": (

@@ -41,6 +41,48 @@ def fitted():
     return SparseBayesMLPRegressor(random_state=0).fit(X, y), X, y
 
 
+@pytest.mark.parametrize("noise", ["gaussian", "student_t"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_clean_output_beside_a_noisy_one(noise, seed):
+    """It is learned beyond its own noise, and both have bands of their own width."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, size=(500, 2))
+    clean = np.column_stack([1e3 * np.sin(2 * X[:, 0]), 1e-3 * X[:, 0] * X[:, 1]])
+    scale, share = clean.std(axis=0), np.array([0.005, 0.3])
+    y = clean + share * scale * rng.standard_normal(clean.shape)
+    model = SparseBayesMLPRegressor(noise=noise, random_state=seed).fit(
+        X[:250], y[:250]
+    )
+    assert_allclose(np.sqrt(model.noise_variance_) / scale, share, rtol=0.3)
+    mean, std = model.predict(X[250:], return_std=True)
+    assert ((mean - clean[250:]).std(axis=0) < share * scale).all()
+    inside = (np.abs(y[250:] - mean) < 1.96 * std).mean(axis=0)
+    assert ((inside > 0.9) & (inside < 0.99)).all()
+
+
+@UNFINISHED
+def test_a_warm_start_keeps_the_noise_of_each_output():
+    X, y = two_outputs()
+    model = SparseBayesMLPRegressor(warm_start=True, random_state=0).fit(X, y)
+    learned = model.noise_variance_
+    model.set_params(max_cycles=1).fit(X, y)
+    assert_allclose(model.noise_variance_, learned, rtol=0.01)
+
+
+def test_draws_have_the_correlation_of_the_errors():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(400, 1))
+    common, own = rng.standard_normal((400, 1)), rng.standard_normal((400, 3))
+    errors = np.array([1.0, -1.0, 0.0]) * common + 0.5 * own
+    model = SparseBayesMLPRegressor(random_state=0).fit(X, X + 0.3 * errors)
+    draws = model.sample_y(X[:50], n_samples=400, random_state=0)
+    around = draws - draws.mean(axis=-1, keepdims=True)
+    found = np.corrcoef(np.moveaxis(around, 1, 0).reshape(3, -1))
+    assert_allclose(found, np.corrcoef(errors.T), atol=0.05)
+    _, std = model.predict(X[:50], return_std=True)
+    assert_allclose(draws.std(axis=-1), std, rtol=0.2)
+
+
 def assert_same_model(first, second):
     for a, b in zip(
         [*first.coefs_, *first.intercepts_],

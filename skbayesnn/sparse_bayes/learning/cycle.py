@@ -131,6 +131,8 @@ def init(settings, data, network, prior, noise=None, likelihood=None):
         noise = likelihood.initial_noise()
     if len(network.units[0]) < network.full_sizes[0]:
         data = data.select_inputs(network.units[0])
+    if likelihood.output_weights is not None:
+        data = data.with_weights(likelihood.output_weights)
     form = _form(settings, network, data)
     state = State(
         network=network,
@@ -362,26 +364,48 @@ def _refine_likelihood(state):
 
 def _proposals(settings, state, found):
     """Updates to try; the last one keeps the noise, and always descends."""
-    noise = _update_noise(settings, state, found)
-    if not settings.reg_lambda.any():
-        yield state._replace(noise=noise)
-        return
+    updated, has_prior = state, settings.reg_lambda.any()
+    if has_prior:
+        updated = state._replace(prior=_update_prior(settings, state, found))
+    n_free = _count_free(settings, state, found)
+    if len(state.data.weights) > 1:
+        with_noises = _with_noises(settings, updated, n_free)
+        if with_noises is not updated:
+            yield with_noises
+    squared = state.linearization.squared_error
+    noise = state.likelihood.update_noise(squared, n_free, state.noise)
+    yield updated._replace(noise=noise)
+    if has_prior:
+        yield updated
+
+
+def _update_prior(settings, state, found):
     theta, keep = state.network.theta, state.network.keep
     if settings.reweight:
-        prior = evidence.update_variances(state.prior, theta, keep, found.gamma)
-    else:
-        prior = evidence.fixed_penalty_variances(state.prior, theta, keep)
-    yield state._replace(prior=prior, noise=noise)
-    yield state._replace(prior=prior)
+        return evidence.update_variances(state.prior, theta, keep, found.gamma)
+    return evidence.fixed_penalty_variances(state.prior, theta, keep)
 
 
-def _update_noise(settings, state, found):
+def _count_free(settings, state, found):
+    """Observations, less those that the parameters are determined by."""
     n_free = state.data.n_observations
     if settings.reweight:
         keep = state.network.keep
         n_free -= float(strengths(settings, state.network)[keep] @ found.gamma)
-    squared = state.linearization.squared_error
-    return state.likelihood.update_noise(squared, n_free, state.noise)
+    return n_free
+
+
+def _with_noises(settings, state, n_free):
+    """The state with a noise for each output: clean ones count more than noisy ones."""
+    data = state.data
+    squared = data.squared_errors(state.network)
+    likelihood, noise = state.likelihood.with_noises(
+        squared, data.counts, n_free, state.noise, data.weights
+    )
+    if likelihood is state.likelihood:
+        return state
+    state = state._replace(likelihood=likelihood, noise=noise)
+    return with_data(settings, state, data.with_weights(likelihood.output_weights))
 
 
 def _may_prune(settings, state, before):

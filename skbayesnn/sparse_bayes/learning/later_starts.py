@@ -5,6 +5,8 @@ states between which the record leaves it no choice: its run follows the record 
 where the fit began, and from other rows goes elsewhere.
 """
 
+from functools import partial
+
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
@@ -13,7 +15,8 @@ from .selection import (
     free_runs_of,
     free_runs_through,
     gap_free_stretches,
-    squared_errors,
+    joint_error,
+    mean_squared_errors,
 )
 
 # Rows in the first half of a stretch without a gap from which runs are tried, windows
@@ -30,8 +33,8 @@ def errors_of_later_starts(network, scaling, record, Y):
     Returns
     -------
     squared : list of (n_outputs,) arrays
-        One for each start behind which an output is scored; scaled, infinite where a
-        run diverges.
+        One for each start behind which an output is scored; scaled, NaN for the other
+        outputs, infinite where a run diverges.
     """
     found, window = [], record.lags.max_lag + 1
     longest = sorted(gap_free_stretches(record), key=lambda one: one[0] - one[1])
@@ -41,20 +44,16 @@ def errors_of_later_starts(network, scaling, record, Y):
             if stop - begin >= LEAST_WINDOWS * window:
                 run = free_runs_of(record, scaling, Y, [slice(begin, stop)])
                 if run.n_observations:
-                    found.append(squared_errors(network, run))
+                    found.append(mean_squared_errors(network, run))
     return found
 
 
 def warn_of_later_starts(network, scaling, record):
     """Say where runs follow the record only if they begin as those of the fit did."""
-    spread = np.nanstd(record.Y, axis=0)
-    unit = (scaling.y_scale / np.where(spread > 0.0, spread, np.inf)) ** 2
-
-    def error(squared):
-        return float(np.sqrt(np.sum(unit * squared) / len(unit)))
-
+    unit = (np.nanstd(record.Y, axis=0) / scaling.y_scale) ** 2
+    error = partial(joint_error, variance=unit)
     run = free_runs_through(record, scaling, record.Y)
-    of_fit = error(squared_errors(network, run))
+    of_fit = error(mean_squared_errors(network, run))
     later = errors_of_later_starts(network, scaling, record, record.Y)
     worst = max(map(error, later), default=0.0)
     if worst > max(1.0, ELSEWHERE * of_fit):

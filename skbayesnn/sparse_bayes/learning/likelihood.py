@@ -30,6 +30,9 @@ INITIAL_NOISE = 0.1
 MIN_NOISE = 1e-10
 # Of a given noise variance, in scaled units: between these, quotients are numbers.
 VARIANCE_BOUNDS = (1e-100, 1e100)
+# Relative change of the factors of residuals below which they stay: others ask for the
+# derivatives of all errors anew.
+_SAME_WEIGHTS = 0.01
 # Few enough that a gross error does not steer the first cycles, and so many that what
 # a network has not learned yet is not taken for one.
 INITIAL_FREEDOM = 10.0
@@ -44,9 +47,12 @@ class Gaussian(NamedTuple):
 
     noise_variance : "auto" to learn it; or the noise variance of each output in the
         user's units, of which `scaled` makes the factor that they have in common
+    output_weights : (n_outputs,) factors of the residuals of each output, as far as a
+        fit has learned them; None for those of the data
     """
 
     noise_variance: object = "auto"
+    output_weights: np.ndarray | None = None
 
     def scaled(self, y_scale):
         """The likelihood of scaled outputs, and the factors of their residuals.
@@ -118,6 +124,26 @@ class Gaussian(NamedTuple):
         fixed_point = squared_error / n_free if n_free > 0.0 else np.inf
         return max(float(np.clip(fixed_point, 0.1 * noise, 2.0 * noise)), MIN_NOISE)
 
+    def with_noises(self, squared_errors, counts, n_free, noise, output_weights):
+        """The likelihood and the noise, that of each output by `update_noise`.
+
+        Both as they are if the ratios hardly change, or the noise is given. The
+        parameters count for each output in proportion to its observations. Of the noise
+        variances, their mean is the ``noise``, and their ratios are in the
+        ``output_weights`` of the likelihood. ``squared_errors`` (n_outputs,) are those
+        without ``output_weights``.
+        """
+        if self.noise_variance != "auto":
+            return self, noise
+        shares = np.maximum(counts, 1) * n_free / counts.sum()
+        before = noise / output_weights**2
+        variances = np.array([*map(self.update_noise, squared_errors, shares, before)])
+        common = float(variances.mean())
+        learned = np.sqrt(common / variances)
+        if np.allclose(learned, output_weights, rtol=_SAME_WEIGHTS, atol=0.0):
+            return self, noise
+        return self._replace(output_weights=learned), common
+
     def noise_std(self, noise, output_weights):
         """Standard deviation of the errors of each output, in scaled units."""
         return np.sqrt(noise) / output_weights
@@ -138,7 +164,7 @@ class StudentT(NamedTuple):
 
     The noise is the square of its scale.
 
-    noise_variance : as of `Gaussian`, but of the scale
+    noise_variance, output_weights : as of `Gaussian`, but of the scale
     degrees_of_freedom : the same for all outputs
     bounds : between which they are learned
     """
@@ -146,6 +172,7 @@ class StudentT(NamedTuple):
     noise_variance: object = "auto"
     degrees_of_freedom: float = INITIAL_FREEDOM
     bounds: tuple = FREEDOM_BOUNDS
+    output_weights: np.ndarray | None = None
 
     def scaled(self, y_scale):
         """As `Gaussian.scaled`."""
@@ -186,6 +213,16 @@ class StudentT(NamedTuple):
     def update_noise(self, squared_error, n_free, noise):
         """As `Gaussian.update_noise`, from the weighted squared error."""
         return Gaussian(self.noise_variance).update_noise(squared_error, n_free, noise)
+
+    def with_noises(self, squared_errors, counts, n_free, noise, output_weights):
+        """As `Gaussian.with_noises`, from the weighted squared errors."""
+        before = Gaussian(self.noise_variance)
+        after, noise = before.with_noises(
+            squared_errors, counts, n_free, noise, output_weights
+        )
+        if after is before:
+            return self, noise
+        return self._replace(output_weights=after.output_weights), noise
 
     def noise_std(self, noise, output_weights):
         """Standard deviation of the errors, not their scale."""

@@ -16,7 +16,7 @@ from . import cycle as sparse_bayes
 from . import prior as evidence
 from .likelihood import StudentT
 from .result import Fit, learned_network
-from .selection import mean_squared_error
+from .selection import joint_error, mean_squared_errors
 from .stages import run_stage
 
 # After so many halvings the initial weights are below the rounding errors of the data.
@@ -143,7 +143,7 @@ def _ranking_error(problem, run):
         return np.inf
     error = run.state.objective
     if problem.ranking is not None:
-        error = mean_squared_error(run.state.network, problem.ranking)
+        error = joint_error(mean_squared_errors(run.state.network, problem.ranking))
     return error if np.isfinite(error) and not run.diverged else np.inf
 
 
@@ -286,6 +286,9 @@ def _start(problem, rng, number):
         if isinstance(start.likelihood, StudentT) and isinstance(likelihood, StudentT):
             learned = start.likelihood.degrees_of_freedom
             likelihood = likelihood._replace(degrees_of_freedom=learned)
+        if likelihood.noise_variance == "auto":
+            weights = start.likelihood.output_weights
+            likelihood = likelihood._replace(output_weights=weights)
         return start.network, start.prior, noise, likelihood
     network = init_network(problem.sizes, problem.activation, rng, problem.skip)
     if network.linear and problem.stages[0].horizon == 1:

@@ -77,8 +77,7 @@ def learned_network(problem, run):
 
 def _fitted_network(problem, state):
     """The network with its covariance and the standard deviations of its errors."""
-    weights = problem.stages[-1].data.weights
-    noise_std = state.likelihood.noise_std(state.noise, weights)
+    noise_std = state.likelihood.noise_std(state.noise, state.data.weights)
     network = state.network
     covariance = _covariance(problem.settings, state)
     fitted = FittedNetwork(
@@ -87,12 +86,31 @@ def _fitted_network(problem, state):
         covariance,
         noise_std,
         degrees_of_freedom=state.likelihood.degrees_of_freedom,
+        joint_root=_joint_root(state.data, network),
     )
     if problem.one_step is None:
         return fitted
     data = problem.one_step.select_inputs(network.units[0])
     step_std = np.sqrt(data.squared_errors(network) / data.counts)
     return fitted._replace(noise_std=step_std, free_run_std=noise_std)
+
+
+def _joint_root(data, network):
+    """`FittedNetwork.joint_root`, from the rows in which all outputs were measured."""
+    if len(data.counts) == 1:
+        return None
+    errors = np.moveaxis(data.residuals(network), data.output_axis, -1)
+    if data.sample_weight is not None:
+        errors = errors * np.sqrt(data.sample_weight)[:, None]
+    errors = errors[np.isfinite(errors).all(axis=1)]
+    # unlike their correlation, it is defined where an output has no errors
+    products = errors.T @ errors
+    size = np.sqrt(np.diag(products))
+    size[size == 0.0] = 1.0
+    correlation = products / np.outer(size, size)
+    np.fill_diagonal(correlation, 1.0)
+    values, vectors = np.linalg.eigh(correlation)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def _covariance(settings, state):

@@ -10,6 +10,8 @@ from .problem import scaled_data
 
 # What a diverged run stands for, in standard deviations of the outputs.
 FAR_OFF = 1e6
+# Smaller errors, in the same unit, are none, where those of several outputs are joined.
+LEAST_ERROR = 1e-6
 
 
 def held_out_rows(starts, fraction):
@@ -68,17 +70,38 @@ def steps_through(record, scaling, Y):
     return scaled_data(Z, target, scaling, np.ones(Y.shape[1]))
 
 
-def mean_squared_error(network, data):
-    """Of scaled outputs; infinite after a divergence, and where nothing is scored."""
-    return float(squared_errors(network, data).sum())
+def mean_squared_errors(network, data):
+    """Of every scaled output; infinite after a divergence.
 
-
-def squared_errors(network, data):
-    """The share of every scaled output in the mean squared error."""
+    NaN where nothing is scored, infinite where this is so of all outputs.
+    """
     if not data.n_observations:
         return np.full(len(data.counts), np.inf)
     data = data.select_inputs(network.units[0])
-    return data.squared_errors(network) / data.n_observations
+    return mean_squares(data.squared_errors(network), data.counts)
+
+
+def mean_squares(sums, counts):
+    """Sums of squares (n_outputs,) over their numbers, NaN where this is 0."""
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def joint_error(mean_squares, variance=1.0):
+    """One number for the errors of all outputs, in their standard deviations.
+
+    The geometric mean of the root mean squares of those that are scored: a tenth less
+    counts the same for a clean output as for a noisy one, which alone would tell in the
+    arithmetic mean. For Gaussian errors whose variances are not known it is the order
+    of the likelihood. Outputs without a ``variance`` do not count.
+    """
+    variance = np.broadcast_to(variance, mean_squares.shape)
+    counts = ~np.isnan(mean_squares) & (variance > 0.0)
+    if not counts.any():
+        return np.nan
+    relative = mean_squares[counts] / variance[counts]
+    if len(relative) == 1:
+        return float(np.sqrt(relative[0]))
+    return float(np.exp(0.5 * np.log(np.maximum(relative, LEAST_ERROR**2)).mean()))
 
 
 def ensemble_weights(networks, weighting, strength, record, held_out_fraction):

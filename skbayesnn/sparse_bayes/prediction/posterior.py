@@ -58,8 +58,9 @@ def draws(fitted, X, n_samples, rng):
     leave its linear range and no longer cancel.
     """
     deviations = weight_deviations(fitted, n_samples, rng)
-    out = unit_noise(fitted, (len(X), len(fitted.noise_std), n_samples), rng)
-    out *= fitted.noise_std[:, None]
+    out = unit_noise(fitted, (len(X), n_samples, len(fitted.noise_std)), rng)
+    out *= fitted.noise_std
+    out = np.moveaxis(out, 1, 2)
     for rows, mean, derivatives in _linearized(fitted, X):
         out[rows] += mean.T[:, :, None]
         out[rows] += np.tensordot(derivatives.T, deviations, (2, 1))
@@ -69,11 +70,13 @@ def draws(fitted, X, n_samples, rng):
 
 
 def unit_noise(fitted, shape, rng):
-    """Draws of errors with variance 1."""
+    """Draws of errors with variance 1; the outputs are along the last axis."""
     nu = fitted.degrees_of_freedom
     if nu == np.inf:
-        return rng.standard_normal(shape)
-    return rng.standard_t(nu, shape) * np.sqrt((nu - 2.0) / nu)
+        drawn = rng.standard_normal(shape)
+    else:
+        drawn = rng.standard_t(nu, shape) * np.sqrt((nu - 2.0) / nu)
+    return drawn if fitted.joint_root is None else drawn @ fitted.joint_root.T
 
 
 def weight_deviations(fitted, n_samples, rng):

@@ -35,6 +35,8 @@ class FreeRunData(NamedTuple):
     observation_weights: np.ndarray | None = None
     before: np.ndarray = np.zeros((0, 0))
 
+    output_axis = 1
+
     @property
     def sample_weight(self):
         """Every row counts once."""
@@ -84,6 +86,9 @@ class FreeRunData(NamedTuple):
 
     def with_observation_weights(self, observation_weights):
         return self._replace(observation_weights=observation_weights)
+
+    def with_weights(self, weights):
+        return self._replace(weights=weights)
 
     def root_weights(self, rows):
         """Of some rows, (m, n_outputs), or (n_outputs,) where all have the same."""

@@ -25,6 +25,8 @@ class OneStepData(NamedTuple):
     observation_weights: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
 
+    output_axis = 0
+
     @property
     def n_observations(self):
         if self.sample_weight is None:
@@ -45,6 +47,9 @@ class OneStepData(NamedTuple):
 
     def with_observation_weights(self, observation_weights):
         return self._replace(observation_weights=observation_weights)
+
+    def with_weights(self, weights):
+        return self._replace(weights=weights)
 
     def take(self, rows):
         """Some of the samples."""

@@ -25,6 +25,7 @@ class FitData(Protocol):
     counts : (n_outputs,) the same for each output
     weights : (n_outputs,)
     observation_weights : array in the shape of the targets, or None for ones
+    output_axis : of the targets, along which their outputs are
     sample_weight : how many times each target counts, of a shape that broadcasts to
         that of the targets; None for once
     """
@@ -33,6 +34,7 @@ class FitData(Protocol):
     counts: np.ndarray
     weights: np.ndarray
     observation_weights: np.ndarray | None
+    output_axis: int
     sample_weight: np.ndarray | None
 
     def errors_are_linear(self, network):
@@ -43,6 +45,9 @@ class FitData(Protocol):
 
     def with_observation_weights(self, observation_weights):
         """The data with other observation weights, >= 0; None for ones."""
+
+    def with_weights(self, weights):
+        """The data with other ``weights``."""
 
     def residuals(self, network):
         """Errors times ``weights``, without observation and sample weights.

@@ -34,6 +34,8 @@ class StateRunData(NamedTuple):
     weights: np.ndarray
     observation_weights: np.ndarray | None = None
 
+    output_axis = 1
+
     @property
     def sample_weight(self):
         """Every row counts once."""
@@ -55,6 +57,9 @@ class StateRunData(NamedTuple):
 
     def with_observation_weights(self, observation_weights):
         return self._replace(observation_weights=observation_weights)
+
+    def with_weights(self, weights):
+        return self._replace(weights=weights)
 
     def _errors(self, network):
         """Errors where outputs count, elsewhere NaN; None after a divergence."""

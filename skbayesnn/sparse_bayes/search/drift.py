@@ -10,6 +10,7 @@ scatter is a part of the error in a new record, and needs no outputs.
 
 import numpy as np
 
+from ..learning.selection import joint_error
 from ..records.lags import n_complete_before, union_of_lags
 from ..records.layout import Record
 from .candidates import WORST_ERROR, geometric_mean
@@ -21,7 +22,7 @@ ROWS = 30_000
 
 
 def drift(networks, data):
-    """Scatter of free runs, root mean square in standard deviations of the outputs.
+    """Scatter of free runs, a `joint_error` of all outputs.
 
     Parameters
     ----------
@@ -40,23 +41,25 @@ def drift(networks, data):
     n_known = max(network.max_lag for network in networks)
     lags = [network.lags for network in networks if hasattr(network, "lags")]
     lags = union_of_lags(lags) if lags else None
-    deviation, found = np.sqrt(output_variance(data)), []
+    variance, found = output_variance(data), []
+    deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))
     for rows in _reordered(data, n_known):
         starts = np.array([0, len(rows)])
         record = Record(data.U[rows], data.Y[rows], lags, starts)
         runs = [one.forecast(record, n_known, np.inf, False).mean for one in networks]
-        found.append(_scatter(np.array(runs)[:, n_known:] / deviation))
+        scatter = _scatter(np.array(runs)[:, n_known:] / deviation)
+        found.append(joint_error(scatter, (variance > 0.0).astype(float)))
     return geometric_mean(found) if found else 0.0
 
 
 def _scatter(runs):
-    """Root mean square around the median of runs (n_networks, n_rows, n_outputs)."""
+    """Mean squares around the median of runs (n_networks, n_rows, n_outputs)."""
     runs = np.ma.masked_invalid(runs)
     median, n = np.ma.median(runs, axis=0), len(runs)
     # one that has diverged is as wrong as a candidate can be
     around = (runs - median).filled(WORST_ERROR)
     around = np.clip(around, -WORST_ERROR, WORST_ERROR)
-    return float(np.sqrt((around**2).mean() * n / (n - 1)))
+    return (around**2).mean(axis=(0, 1)) * n / (n - 1)
 
 
 def _reordered(data, n_known):

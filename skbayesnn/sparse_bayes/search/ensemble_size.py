@@ -63,7 +63,8 @@ def _ratio(errors):
 
 def _errors(members, fold, data, horizon):
     """Errors (n_members, n_values), in standard deviations of the outputs."""
-    deviation, found = np.sqrt(output_variance(data)), []
+    variance, found = output_variance(data), []
+    deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))
     for run in held_out_runs(members, fold, data):
         means = [
             member.forecast(run.record, run.n_known, horizon, False).mean

@@ -11,7 +11,13 @@ from ... import _validation as checks
 from ..learning.later_starts import errors_of_later_starts
 from ..learning.problem import CONSTANT_OUTPUT, Start
 from ..learning.result import Fit
-from ..learning.selection import free_runs_through, squared_errors, steps_through
+from ..learning.selection import (
+    free_runs_through,
+    joint_error,
+    mean_squared_errors,
+    mean_squares,
+    steps_through,
+)
 from ..narx import SparseBayesNARXRegressor
 from ..prediction.ensemble import LaggedNetwork
 from ..prediction.hidden_states import StateSpaceNetwork
@@ -276,21 +282,22 @@ def _fit(model, given, **earlier):
 
 
 def error_against(model, data, target, focus):
-    """Error in standard deviations of the outputs, where ``target`` is not NaN.
+    """The `joint_error` of the outputs, where ``target`` is not NaN.
 
     Of free runs through the record, or of single steps for ``focus="prediction"``.
     """
     network = model._model.ensemble.members[0]
     target = data.that_counts(target)
     if isinstance(network, StateSpaceNetwork):
-        return _relative(_errors_of_states(network, data, target, focus), data)
+        squared = _errors_of_states(network, data, target, focus)
+        return joint_error(squared, output_variance(data))
     fitted, lags = network
     record = Record(data.U, data.Y, lags, data.starts)
     through = free_runs_through if focus == "simulation" else steps_through
     scored = through(record, fitted.scaling, target)
-    squared = squared_errors(fitted.network, scored)
+    squared = mean_squared_errors(fitted.network, scored)
     # scaled variables are in units of the steps for a model of differences
-    return _relative(squared * fitted.scaling.y_scale**2, data)
+    return joint_error(squared * fitted.scaling.y_scale**2, output_variance(data))
 
 
 def error_over_record(model, data, focus):
@@ -306,12 +313,13 @@ def error_over_record(model, data, focus):
     (network, scaling), lags = network.fitted[:2], network.lags
     record, target = Record(data.U, data.Y, lags, data.starts), data.that_counts(data.Y)
     later = errors_of_later_starts(network, scaling, record, target)
-    errors = [error, *(_relative(one * scaling.y_scale**2, data) for one in later)]
-    return float(np.sqrt(np.mean(np.square(errors))))
+    variance = output_variance(data) / scaling.y_scale**2
+    errors = [error, *(joint_error(one, variance) for one in later)]
+    return float(np.sqrt(np.nanmean(np.square(errors))))
 
 
 def _errors_of_states(network, data, target, focus):
-    """The share of every output in the mean squared error of hidden states.
+    """Mean squared errors (n_outputs,) of hidden states, as `mean_squared_errors`.
 
     The first rows of each record tell the state there, and are not scored. A free run
     begins anew behind each gap, as those of lags do, if it is compared with these; a
@@ -330,7 +338,8 @@ def _errors_of_states(network, data, target, focus):
     errors = np.where(scored, found.mean - target, 0.0)
     if found.n_diverged or not scored.any():
         return np.full(target.shape[1], np.inf)
-    return np.einsum("ij,ij->j", errors, errors) / np.count_nonzero(scored)
+    sums = np.einsum("ij,ij->j", errors, errors)
+    return mean_squares(sums, np.count_nonzero(scored, axis=0))
 
 
 def _between_gaps(record, target):
@@ -350,15 +359,13 @@ def _rows_behind(starts):
     return np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))
 
 
-def _relative(squared, data):
-    """Root of squared errors (n_outputs,), in standard deviations of the outputs."""
-    return float(np.sqrt((squared / output_variance(data)).sum()))
-
-
 def output_variance(data):
-    """Variance of the outputs, (n_outputs,); 1 of those that do not change."""
+    """Variance of the outputs (n_outputs,), by those that are not held to be wrong.
+
+    0 of those that do not change, which are not judged; 1 if there are no others.
+    """
     variance = np.nanvar(data.without_doubtful(data.Y), axis=0)
-    return np.where(variance > 0.0, variance, 1.0)
+    return variance if variance.any() else np.ones_like(variance)
 
 
 def settled(models, n_wanted, data, focus):
@@ -397,16 +404,18 @@ def reference_errors(data, focus):
         judged = held_out if data.scored is None else held_out & data.scored
         if np.isfinite(outside).any():
             mean = np.nanmean(outside, axis=0)
-            errors["mean"][fold] = _root_mean_square(data.Y[judged] - mean, variance)
+            errors["mean"][fold] = _joint_error(data.Y[judged] - mean, variance)
         last = _last_values(data, held_out if focus == "simulation" else None)
         difference = data.Y[judged] - last[judged]
-        errors["last value"][fold] = _root_mean_square(difference, variance)
+        errors["last value"][fold] = _joint_error(difference, variance)
     return errors
 
 
-def _root_mean_square(difference, variance):
-    square = difference**2 / variance
-    return float(np.sqrt(np.nanmean(square))) if np.isfinite(square).any() else np.nan
+def _joint_error(difference, variance):
+    """The `joint_error` of differences (n, n_outputs), of which some may be NaN."""
+    sums = np.nansum(difference**2, axis=0)
+    squared = mean_squares(sums, np.count_nonzero(~np.isnan(difference), axis=0))
+    return joint_error(squared, variance)
 
 
 def _last_values(data, hidden):

@@ -97,6 +97,25 @@ def test_the_update_of_the_noise_is_bounded():
     assert given.initial_noise(0.3) == 0.7
 
 
+@pytest.mark.parametrize("likelihood", [Gaussian(), StudentT()])
+def test_each_output_has_a_noise(likelihood):
+    """Its own fixed point, as far as one cycle may change it."""
+    squared, counts = np.array([30.0, 6.0, 1e-9]), np.array([100, 50, 50])
+    noise, weights = 0.4, np.array([1.0, 2.0, 1.0])
+    learned, common = likelihood.with_noises(squared, counts, 150.0, noise, weights)
+    variances = learned.noise_std(common, learned.output_weights) ** 2
+    nu = learned.degrees_of_freedom
+    of_scale = 1.0 if nu == np.inf else (nu - 2.0) / nu
+    # three quarters of the observations are free
+    assert_allclose(of_scale * variances, [30.0 / 75.0, 6.0 / 37.5, 0.04])
+    squared[2] = 0.04 * 37.5
+    same = learned.with_noises(squared, counts, 150.0, common, learned.output_weights)
+    assert same[0] is learned and same[1] == common
+    given = likelihood._replace(noise_variance=0.4)
+    again, same = given.with_noises(squared, counts, 150.0, noise, weights)
+    assert again is given and same == noise
+
+
 def test_given_variances_become_factors_and_weights():
     y_scale = np.array([2.0, 5.0])
     likelihood, weights = Gaussian(np.array([4.0, 1.0])).scaled(y_scale)
