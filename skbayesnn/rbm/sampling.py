@@ -17,6 +17,9 @@ from .training.rows import Rows, check_range, check_rows
 # Gibbs steps from one jump to the next, and chains that jump at a time: the memory of
 # their probabilities by all rows.
 _STEPS_PER_JUMP, _BLOCK = 20, 500
+# Chains whose average is the expectation of a row's missing values, and steps that each
+# of them has at least: what is given may leave several modes, and a chain stays in one.
+_CHAINS_PER_ROW, _LEAST_STEPS = 8, 25
 
 
 class SamplingMixin:
@@ -93,22 +96,23 @@ class SamplingMixin:
             self._draw_lone_states(V, seed)
         return V
 
-    def impute(self, X, *, strategy="mean", n_steps=200, random_state=0):
+    def impute(self, X, *, strategy="mean", n_steps=400, random_state=0):
         """Fill in missing values from the conditional distribution.
 
         Where so few values of a row are missing that their states are no more than the
-        steps of a chain would be (7 of them for 200 steps), all of these are
-        enumerated, and the result is exact; else a chain of each row finds them.
+        ``n_steps`` (8 of them for 400 steps), all of these are enumerated, and the
+        result is exact; else Markov chains of each row find them.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Visible states, NaN where missing.
         strategy : {"mean", "sample"}, default="mean"
-            The conditional expectation of each missing value, that of a chain averaged
-            over the second half of the steps, or one draw of all of them together.
-        n_steps : int, default=200
-            Steps of the chain of each row that has one.
+            The conditional expectation of each missing value, averaged over the second
+            halves of several chains, or one draw of all of them together.
+        n_steps : int, default=400
+            Gibbs steps for each row that has chains: those of one chain for a draw, of
+            all together for an expectation (8 chains from 200 steps on).
         random_state : int, RandomState instance or None, default=0
             Source of random numbers.
 
@@ -141,12 +145,24 @@ class SamplingMixin:
         filled[few] = few_missing.fill(rbm, values[few], missing[few], draws)
         held = solver.Clamp(~missing[~few], values[~few])
         if len(held.mask):
-            filled[~few] = self._fill_by_chains(rbm, held, strategy, n_steps, seed)
+            if strategy == "mean":
+                filled[~few] = self._mean_of_chains(rbm, held, n_steps, seed)
+            else:
+                filled[~few] = self._run_chains(rbm, held, n_steps, seed)[1]
         np.copyto(result, filled, where=missing, casting="same_kind")
         return result
 
-    def _fill_by_chains(self, rbm, held, strategy, n_steps, seed):
-        """Expectations or draws of all values, by a chain of each row."""
+    def _mean_of_chains(self, rbm, held, n_steps, seed):
+        """Expectations of all values, by several chains of each row."""
+        n_chains = int(np.clip(n_steps // _LEAST_STEPS, 1, _CHAINS_PER_ROW))
+        total = 0.0
+        for number in range(n_chains):
+            of_chain = derived_seed(seed, Stream.MISSING_VALUES, number)
+            total += self._run_chains(rbm, held, n_steps // n_chains, of_chain)[0]
+        return total / np.float32(n_chains)
+
+    def _run_chains(self, rbm, held, n_steps, seed):
+        """Means over the second half of a chain of each row, and its last states."""
         chains = self._annealed_chains(rbm, len(held.mask), n_steps // 2, held, seed)
         jump = self._jumps(rbm)
         rest, total = n_steps - n_steps // 2, 0.0
@@ -154,7 +170,7 @@ class SamplingMixin:
             chains = jump(chains, held)
             part, chains = solver.sum_visible(rbm, chains, n, held)
             total = total + part
-        return total / np.float32(rest) if strategy == "mean" else chains.states
+        return total / np.float32(rest), chains.states
 
     def _check_clamp(self, clamp, n_samples):
         check_mask(clamp, "clamp")

@@ -85,8 +85,9 @@ PARAMETERS = {
         noise_variance : "auto", float or array-like of shape (n_outputs,), \
                 default="auto"
             Variance of the observation noise, in squared units of y. "auto" learns it
-            with the prior variances, for each output. With ``noise="student_t"`` a given one is the
-            square of the scale of that distribution, which is less than its variance.
+            with the prior variances, for each output. With ``noise="student_t"`` a
+            given one is the square of the scale of that distribution, which is less
+            than its variance.
         """,
     "curvature": """
         curvature : {"auto", "full", "diag"}, default="auto"

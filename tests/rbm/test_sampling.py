@@ -182,6 +182,25 @@ def test_impute_is_the_conditional_expectation(fitted, enumerated, monkeypatch):
     assert abs(error) < BOUND * np.sqrt(joint * (1 - joint) / n)
 
 
+def test_the_expectation_of_a_row_is_that_of_all_modes(monkeypatch):
+    """What is given leaves two of them, between which no chain moves."""
+    by_chains(monkeypatch)
+    model = small(ContrastiveDivergenceRBM).fit(toy_data())
+    model.components_[0], model.components_[1:] = 20.0, 0.0
+    model.intercept_hidden_[:] = -60.0
+    model.intercept_visible_[:] = -10.0
+    V = naive.all_states(6)
+    p = np.exp(naive.rbm_log_probability(twin(model), V))
+    p /= p.sum()
+    assert p[0] + p[-1] > 0.9 and min(p[0], p[-1]) > 0.1
+    # as where hidden states of the training rows are of no use
+    monkeypatch.setattr(model, "_jumps", lambda rbm: lambda chains, held: chains)
+    mean = model.impute(np.full((300, 6), np.nan), random_state=0)
+    # a single chain errs by the whole standard deviation
+    assert np.sqrt(np.mean((mean - p @ V) ** 2)) < 0.6 * np.sqrt(p[0] * p[-1])
+    assert_allclose(mean.mean(axis=0), p @ V, atol=0.1)
+
+
 @pytest.mark.parametrize("strategy", ["mean", "sample"])
 def test_impute_keeps_what_is_there(fitted, strategy):
     X = toy_data(20).astype(np.float64)

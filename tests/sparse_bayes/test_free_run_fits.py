@@ -104,7 +104,7 @@ def records():
         "lags by signal": (
             U,
             Y,
-            dict(input_lags={"x0": [1, 3], "x1": 1}, **OF_OUTPUTS),
+            dict(input_lags={"x0": [0, 3], "x1": 1}, **OF_OUTPUTS),
         ),
         "differences": (u, y, dict(output="difference")),
         "differences, sessions": (u, y, dict(output="difference", sessions=half)),
