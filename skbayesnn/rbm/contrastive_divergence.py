@@ -81,8 +81,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
     init : "random", tuple of arrays or RBM estimator, default="random"
         Initial model. "random": normal weights with a standard deviation of
         0.01, visible biases at the base rates; with ``max_iter="auto"``,
-        training begins again from larger weights if it has not left these after
-        5000 updates. Arrays: ``(components, intercept_hidden,
+        training begins again from larger weights if it ends without a gain or has
+        not left these after 5000 updates. Arrays: ``(components, intercept_hidden,
         intercept_visible)``. An estimator is cloned and fitted first; wrap one
         that is already fitted into :class:`~sklearn.frozen.FrozenEstimator`.
     max_updates : int, default=30000

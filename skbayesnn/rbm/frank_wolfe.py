@@ -230,11 +230,13 @@ class FrankWolfeRBM(BaseRBM):
     temperatures [3]_ [4]_. If it overfits, so that it needs weight decay, the random
     weights that searched units have beaten go on to where they overfit as well, and the
     next larger size, and so forth while the larger one is better; the best of them
-    trains on. If annealing in both directions contradicts itself in the end, or the
-    rows, by more than 1 % of what training has gained (at least 1 nat), up to two
-    smaller sizes go on from where they are, too, each for no more updates than cost the
-    same, and the model with the highest likelihood is returned. If rows were held out,
-    the training is then repeated on all rows (``refit`` of ``fine_tune``).
+    trains on. If nothing was gained in the end, as with parities, training begins
+    again from larger random weights. If annealing in both directions contradicts itself
+    in the end, or the rows, by more than 1 % of what training has gained (at least 1
+    nat), up to two smaller sizes go on from where they are, too, each for no more
+    updates than cost the same, and the model with the highest likelihood is returned.
+    If rows were held out, the training is then repeated on all rows (``refit`` of
+    ``fine_tune``).
     ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
     ``max_search_iter`` belong to the searches; other parameters of the growth, and
     ``early_stopping``, are ignored. Units then have no order.

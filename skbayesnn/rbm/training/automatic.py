@@ -219,7 +219,7 @@ def _from_elsewhere(settings, job, leader, task):
     entrant, outcome = leader
     training, best = outcome.training, outcome.best
     has_left = plans.has_left(outcome.first_score, best.validation)
-    is_final = leader.is_last or has_left or not _was_long(training)
+    is_final = leader.is_last or has_left or not _had_time(settings, training)
     if entrant.retry is None or is_final:
         return leader
 
@@ -231,9 +231,10 @@ def _from_elsewhere(settings, job, leader, task):
     return _after(settings, job, leader, other, task)
 
 
-def _was_long(training):
-    """Whether it had the updates that it takes to leave a plateau."""
-    return training.history["n_updates"].max() >= plans.PLATEAU_UPDATES
+def _had_time(settings, training):
+    """Whether it had the updates that it takes to leave a plateau, or ended before."""
+    n_updates = training.history["n_updates"].max()
+    return n_updates >= plans.PLATEAU_UPDATES or n_updates < settings.max_updates
 
 
 def _without_doubt(settings, job, leader, others, task):
@@ -339,7 +340,8 @@ def _check(settings, job, outcome):
     worse = validation < independent - 3.0 * measured.error - chance - _ROUNDING
     # a fit that goes on from another may have a good start; and the best round of many
     # that have not left a start is one by chance
-    has_stayed = _was_long(training) and not plans.has_left(independent, validation)
+    has_stayed = _had_time(settings, training)
+    has_stayed = has_stayed and not plans.has_left(independent, validation)
     same = not best.n_updates or has_stayed
     same = same and validation <= independent + chance + _ROUNDING
     nothing = not _may_depend(job.train)

@@ -12,9 +12,9 @@ from ..learning import contrastive
 # Rows from which the first offset of the hidden units is computed.
 _MAX_OFFSET_ROWS = 200
 _INITIAL_SCALE = 0.01
-# Standard deviation of the inputs of units from larger weights: of the order of 1,
-# where means are no longer linear in the inputs.
-_LARGER_INPUTS = 0.5
+# Standard deviation of the inputs of units from larger weights, where means are far
+# from linear in the inputs. With half of it, one of two parities was not learned.
+_LARGER_INPUTS = 2.0
 
 
 def start_model(init, n_components, rows, seed):

@@ -375,6 +375,23 @@ def test_larger_weights_leave_a_start_that_small_ones_do_not(monkeypatch):
     assert independent_score(others) < exact - 0.4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("cls", [ContrastiveDivergenceRBM, FrankWolfeRBM])
+def test_larger_weights_where_training_has_ended_without_a_gain(cls, seed):
+    """Whether small ones are on the plateau still, or have begun to overfit there."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((3000, 7)) < 0.5
+    X[:, 3] = X[:, :3].sum(axis=1) % 2 ^ (rng.random(3000) < 0.05)
+    exact = 6.0 * np.log(0.5) + 0.95 * np.log(0.95) + 0.05 * np.log(0.05)
+    model = ContrastiveDivergenceRBM(32, max_updates=12000, random_state=seed)
+    if cls is FrankWolfeRBM:
+        model = FrankWolfeRBM(fine_tune=model, random_state=seed)
+    model.fit(X[:400])
+    assert model.score(X[400:]) > exact - 0.2
+    assert independent_score(X[400:]) < exact - 0.45
+
+
 def test_updates_that_may_not_leave_the_start_are_all():
     """No second start, with as many updates again, for one that was given few."""
     model = ContrastiveDivergenceRBM(4, max_updates=200, random_state=0)
