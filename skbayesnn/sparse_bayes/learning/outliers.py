@@ -9,8 +9,9 @@ outputs of a stretch are wrong by :math:`\delta`, its residuals and those of the
 rows, which have it among their regressors, are wrong by :math:`T \delta`, where the
 columns of :math:`T` hold :math:`1, -a_1, -a_2, \ldots`, the weights of the past
 outputs. A disturbance of the system leaves no such trace: it makes one residual
-large. A stretch is held to be wrong if the residuals :math:`r - T \delta` of the
-best :math:`\delta` are so much more probable than :math:`r` that it pays
+large. Nor is a row judged whose inputs the fit has hardly seen, such as a pulse. A
+stretch is held to be wrong if the residuals :math:`r - T \delta` of the best
+:math:`\delta` are so much more probable than :math:`r` that it pays
 
 - for each row, the logarithm of ten times the number of stretches that there are,
   and that of the range of the output over the scale of the errors: each row may be
@@ -151,7 +152,9 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
         session = slice(start, stop)
         repeats = _repeats(y[session], ends)
-        for stretch in _search(repeats, model, session, prices):
+        # what is not judged is as if it were taken
+        taken = ~model.is_judged[session]
+        for stretch in _search(repeats, model, session, prices, taken):
             rows = start + np.arange(stretch.first, stretch.stop)[stretch.wrong]
             outliers[rows] = True
             y[rows] -= stretch.sizes[stretch.wrong]
@@ -196,12 +199,14 @@ def _prices(y, scale, ends):
     return Prices(float(of_row), float(np.log1p(n_runs)), longest, repeated)
 
 
-def _search(repeats, model, session, prices):
-    """Yield the wrong `Stretch` es of a session, from its first row to its last."""
+def _search(repeats, model, session, prices, taken):
+    """Yield the wrong `Stretch` es of a session, from its first row to its last.
+
+    None holds a row that is ``taken`` (n_rows,), which is updated.
+    """
     residuals = model.residuals[session] / model.scale
     different = np.flatnonzero(~repeats)
     signal = Signal(residuals, repeats, different, model.feedback, {})
-    taken = np.zeros(len(residuals), dtype=bool)
     row = 0
     # bound: every pass takes rows that were not taken, or goes on to a later row
     while row < len(residuals):

@@ -19,6 +19,9 @@ FREEDOM, MEDIAN = 3.0, 0.765
 # the record is nothing but jumps, and all count.
 JUMP, FEWEST = 5.0, 0.3
 N_STEPS, TOLERANCE = 30, 1e-3
+# Rows that have to be like one which is judged by them, or so many times less leverage
+# than usual; and eigenvalues of their products, relative to the largest, that are none.
+ALIKE, USUAL, SINGULAR = 10, 3.0, 1e-9
 # Rows of a fit at most, evenly spread; scales below this fraction of the spread of the
 # output are rounding.
 FIT_ROWS, ROUNDING = 10_000, 1e-10
@@ -30,11 +33,14 @@ class RobustARX(NamedTuple):
     feedback : (n_lags,) weights of its own past values
     scale : of its errors
     residuals : (n_rows,) errors one step ahead, NaN where the window is not complete
+    is_judged : (n_rows,) bool, False where the fit has hardly seen a row with inputs
+        like these, so that a large residual may be that of a right one
     """
 
     feedback: np.ndarray
     scale: float
     residuals: np.ndarray
+    is_judged: np.ndarray
 
 
 def misfit(errors):
@@ -95,15 +101,34 @@ def fit_robust_arx(U, measured, cleaned, starts, output, n_lags):
     center, spread = Z.mean(axis=0), Z.std(axis=0)
     spread[spread == 0.0] = 1.0
     coef, scale = _reweighted(_with_ones((Z - center) / spread), target)
+    of_inputs = lags.signal < U.shape[1]
+    seen_inputs = (Z[:, of_inputs] - center[of_inputs]) / spread[of_inputs]
     residuals = np.full(len(measured), np.nan)
     # a missing output makes its own residual NaN
     rows = complete_rows(U, np.nan_to_num(measured), lags, starts)
-    Z = build_lag_matrix(U, measured, lags, rows)
-    predicted = _with_ones((Z - center) / spread) @ coef
-    residuals[rows] = measured[rows, output] - predicted
+    Z = (build_lag_matrix(U, measured, lags, rows) - center) / spread
+    residuals[rows] = measured[rows, output] - _with_ones(Z) @ coef
+    is_judged = np.ones(len(measured), dtype=bool)
+    is_judged[rows] = _are_like(Z[:, of_inputs], seen_inputs)
     own = lags.signal == U.shape[1] + output
     scale = max(scale, ROUNDING * float(target.std()))
-    return RobustARX(coef[1:][own] / spread[own], scale, residuals)
+    return RobustARX(coef[1:][own] / spread[own], scale, residuals, is_judged)
+
+
+def _are_like(inputs, seen):
+    """Which rows (n_rows, n_regressors) of inputs are like some that a fit has seen.
+
+    The leverage of a row is one over the number of rows with such inputs. Of a
+    nonlinear system, a linear model may say nothing of the response to inputs that a
+    record has once; and if it was fitted to rest alone, nothing of any response.
+    """
+    inputs, seen = _with_ones(inputs), _with_ones(seen)
+    values, vectors = np.linalg.eigh(seen.T @ seen)
+    # along directions in which the rows that were seen do not vary, none is like them
+    vectors /= np.sqrt(np.maximum(values, SINGULAR * values[-1]))
+    usual = np.square(seen @ vectors).sum(axis=1).mean()
+    leverage = np.square(inputs @ vectors).sum(axis=1)
+    return leverage <= max(1.0 / ALIKE, USUAL * usual)
 
 
 def _with_ones(Z):

@@ -104,6 +104,47 @@ def test_right_records_are_left_alone(draw):
     assert sum(n_found) <= 4
 
 
+def pulses(rng, n_rows):
+    """An input that is mostly at rest."""
+    return (np.convolve(rng.random(n_rows) < 0.02, np.ones(5))[:n_rows] > 0) * 1.0
+
+
+RARE = {
+    "a pulse": lambda rng, n: (np.arange(n) >= n // 2) & (np.arange(n) < n // 2 + 6),
+    "three pulses": lambda rng, n: np.arange(n) % 200 // 3 == 33,
+    "pulses": pulses,
+    "a large step": lambda rng, n: np.repeat(
+        np.where(np.arange(n // 10) == 30, 1.0, 0.1 * rng.uniform(-1, 1, n // 10)), 10
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RARE)
+def test_responses_to_rare_inputs_are_left_alone(kind):
+    """Of a system with a quadratic input, to which a linear model has no answer."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        u, y = RARE[kind](rng, 600).astype(float), np.zeros(600)
+        for t in range(2, 600):
+            drive = 0.3 * np.tanh(2.0 * u[t - 1]) + 0.05 * u[t - 1] ** 2
+            y[t] = 1.2 * y[t - 1] - 0.4 * y[t - 2] + drive
+        y += 0.02 * y.std() * rng.standard_normal(600)
+        assert not screen(u[:, None], y)[1].any()
+
+
+def test_gross_errors_at_rest_are_found():
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        u, y = pulses(rng, 600)[:, None], np.zeros(600)
+        noise = 0.02 * rng.standard_normal(600)
+        for t in range(2, 600):
+            y[t] = 1.2 * y[t - 1] - 0.4 * y[t - 2] + 0.3 * u[t - 1, 0] + noise[t]
+        wrong = with_gross_errors(y, rng, 8)
+        outliers = screen(u, wrong)[1]
+        assert np.count_nonzero(outliers[wrong != y]) >= 5
+        assert np.count_nonzero(outliers[wrong == y]) <= 1
+
+
 def test_disturbances_of_the_system_are_no_wrong_rows():
     def draw(rng, n_rows):
         noise = rng.standard_normal(n_rows)
