@@ -9,7 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validation import check_sessions, columns_of_times, session_starts
+from ._validation import (
+    check_container,
+    check_sessions,
+    columns_of_times,
+    session_starts,
+)
 from ._warnings import warn_caller
 from .exceptions import SamplingWarning
 
@@ -55,6 +60,7 @@ class TimeAxis(NamedTuple):
 
 def split_time(data, name):
     """The data without a column named "time", and its `TimeAxis` or None."""
+    check_container(data, name)
     columns = getattr(data, "columns", None)
     if columns is not None and COLUMN in list(columns):
         stamps = np.asarray(_without_zone(data[COLUMN]))

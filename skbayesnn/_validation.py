@@ -16,7 +16,7 @@ __all__ = [
     "check_initialization",
     "check_lengths",
     "check_magnitude",
-    "check_mask",
+    "check_container",
     "check_n_outputs",
     "check_outputs",
     "check_sample_weight",
@@ -42,7 +42,7 @@ def validate_data(estimator, X, *y, **options):
     """
     named = list(zip((X, *y), ("X", "y"), strict=False))
     for array, name in named:
-        check_mask(array, name)
+        check_container(array, name)
         _check_times(array, name)
         _check_names_differ(array, name)
     with np.errstate(invalid="ignore"), _text_named(named):
@@ -70,7 +70,8 @@ def _text_named(named):
         yield
     except ValueError as error:
         text = str(error)
-        if not ("convert string to float" in text or "arrays of bytes/str" in text):
+        of_text = "convert string to float", "arrays of bytes/str", "Cannot cast"
+        if not any(part in text for part in of_text):
             raise
         for array, name in named:
             message = _describe_text(array, name)
@@ -157,8 +158,13 @@ def _is_number(text):
     return True
 
 
-def check_mask(array, name):
-    """Refuse masked values."""
+def check_container(array, name):
+    """Refuse what hides its values: masked arrays, and frames not yet computed."""
+    if hasattr(array, "collect") and hasattr(array, "lazy"):
+        raise TypeError(
+            f"{name} is a {type(array).__name__}, whose values are not computed yet. "
+            f"Pass {name}.collect()."
+        )
     # columns of pandas have masks, too, which scikit-learn heeds
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise ValueError(
@@ -192,7 +198,7 @@ def check_spread(spread, name):
 
 def check_outputs(y, name="y", *, allow_nan=True):
     """Measured outputs (n,) or (n, n_outputs) as float64, NaN for missing values."""
-    check_mask(y, name)
+    check_container(y, name)
     if np.isscalar(y):
         raise ValueError(
             f"{name} must hold outputs row by row; got {y!r}. Pass [{y!r}] for a "
@@ -216,7 +222,7 @@ def check_outputs(y, name="y", *, allow_nan=True):
 
 def as_columns(y, name, *, allow_inf=False):
     """Outputs as a float64 array (n, n_outputs); NaN is allowed, infinity on demand."""
-    check_mask(y, name)
+    check_container(y, name)
     if allow_inf:
         y = check_array(
             y,
@@ -279,7 +285,7 @@ def check_sessions(sessions, n_rows):
     """Session ids (n_rows,), or None."""
     if sessions is None:
         return None
-    check_mask(sessions, "sessions")
+    check_container(sessions, "sessions")
     sessions = np.asarray(sessions)
     if sessions.shape != (n_rows,):
         found = f"shape {sessions.shape}" if sessions.ndim else repr(sessions.item())
@@ -340,7 +346,7 @@ def check_sample_weight(sample_weight, X):
     """
     if sample_weight is None:
         return None
-    check_mask(sample_weight, "sample_weight")
+    check_container(sample_weight, "sample_weight")
     weights = validate_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )

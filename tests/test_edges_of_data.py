@@ -336,3 +336,38 @@ def test_a_weight_decay_that_diverges_is_named():
     model = machine(weight_decay=1e4, batch_size=1)
     with pytest.raises(ValueError, match="weights diverged.* weight_decay"):
         model.fit(V)
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda lazy: perceptron().fit(lazy, Y), "X"),
+        (lambda lazy: lagged().fit(lazy, Y), "X"),
+        (lambda lazy: lagged().fit(X, lazy), "y"),
+        (lambda lazy: lagged().fit(X, Y).predict(lazy, Y), "X"),
+        (lambda lazy: machine().fit(lazy), "X"),
+        (lambda lazy: machine().fit(V).transform(lazy), "X"),
+    ],
+)
+def test_a_frame_that_is_not_computed_yet(call, name):
+    polars = pytest.importorskip("polars")
+    lazy = polars.DataFrame({"a": X[:, 0]}).lazy()
+    with pytest.raises(TypeError, match=rf"^{name} is a LazyFrame.*{name}.collect\(\)"):
+        call(lazy)
+
+
+def test_categories_beside_what_is_no_text():
+    frame = pd.DataFrame({"size": pd.Categorical(["s", "m"] * 20), "on": [True] * 40})
+    for model in (perceptron(), lagged()):
+        with pytest.raises(ValueError, match="found the text 's' in column 'size'"):
+            model.fit(frame, Y)
+
+
+def test_validation_rows_of_which_there_are_none():
+    with pytest.raises(ValueError, match="^X_val must hold at least one row; got none"):
+        machine().fit(V, X_val=V[:0])
+
+
+def test_one_value_for_all_has_no_threshold_between():
+    with pytest.warns(DataConversionWarning, match="less than 2 if that means 1"):
+        machine().fit(V).sample(clamp=np.full(V.shape[1], 2.0))

@@ -102,7 +102,7 @@ def _rank(coverage, n_draws):
 
 def _check_draws(y_draws):
     """Draws as floats, in two or three dimensions."""
-    checks.check_mask(y_draws, "y_draws")
+    checks.check_container(y_draws, "y_draws")
     draws = np.asarray(y_draws)
     if draws.ndim not in (2, 3) or 0 in draws.shape:
         raise ValueError(

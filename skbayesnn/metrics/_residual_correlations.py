@@ -208,7 +208,7 @@ def _check(residuals, X, max_lag, confidence_level, sessions):
 
 
 def _check_inputs(X):
-    checks.check_mask(X, "X")
+    checks.check_container(X, "X")
     return check_array(
         X,
         dtype=np.float64,

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_array, check_mask
+from .._validation import check_array, check_container
 from . import model as solver
 
 
@@ -86,7 +86,7 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             E[v | h], probabilities.
         """
         check_is_fitted(self)
-        check_mask(H, "H")
+        check_container(H, "H")
         H = check_array(H, dtype=self.components_.dtype, input_name="H")
         if H.shape[1] != self.n_components_:
             raise ValueError(

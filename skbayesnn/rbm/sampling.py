@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed, generator
-from .._validation import check_count, check_mask
+from .._validation import check_container, check_count
 from . import few_missing
 from . import model as solver
 from .learning import jumps
@@ -173,7 +173,7 @@ class SamplingMixin:
         return total / np.float32(rest), chains.states
 
     def _check_clamp(self, clamp, n_samples):
-        check_mask(clamp, "clamp")
+        check_container(clamp, "clamp")
         try:
             clamp = np.asarray(clamp, dtype=np.float64)
         except (TypeError, ValueError) as error:

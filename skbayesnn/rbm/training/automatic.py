@@ -348,7 +348,8 @@ def _check(settings, job, outcome):
     if worse or same or nothing:
         state = _without_units(settings, job, _n_units(best))
         # else there was nothing to learn, and noise has made it a little worse
-        if independent - validation > _FAILED * abs(independent) and not nothing:
+        least = max(_FAILED * abs(independent), chance)
+        if independent - validation > least and not nothing:
             warning = _NOTHING.format(validation, independent)
         training, learned = training._replace(state=state), False
         best = best._replace(validation=independent, path=best.path[:0])

@@ -175,7 +175,9 @@ def check_rows(estimator, X, *, reset, allow_nan=False, name="X"):
         if text.startswith("Input X contains NaN"):
             remedy = _KNOWS if name == "X" and not reset else _LEARNS
             text = f"Input X contains NaN. {remedy}"
-        if name != "X":
+        if name != "X" and "0 sample(s)" in text:
+            text = f"{name} must hold at least one row; got none."
+        elif name != "X":
             text = text.replace("X has", f"{name} has").replace("Input X", name)
         if text == str(error):
             raise
@@ -271,7 +273,9 @@ def check_range(X, threshold, name="X"):
         fitting = f"between {low:.4g} and {high:.4g}, or encode categories one by one"
         # those of a sparse matrix, and 0, which it may not hold
         others = low == 0 if sp.issparse(X) else True
-        if others and ((values == low) | (values == high)).all():
+        if low == high:
+            fitting = f"less than {low:.4g} if that means 1"
+        elif others and ((values == low) | (values == high)).all():
             fitting = f"{middle} for {low:.4g} and {high:.4g}"
         elif low >= 0 and _DARK < high <= _WHITE:
             fitting = "127 for images with values of 0 to 255"
