@@ -342,6 +342,8 @@ def test_pruning_raises_the_objective_by_no_more_than_the_thresholds_allow(
 
         J = weighted_jacobian(whole.network, whole.data)
         residual = outputs(whole.network, data.XT) - data.YT
+        # those of the noise of each output, as J has them
+        residual *= whole.data.weights[:, None]
         gradient, w = J.T @ residual.ravel(), w[whole.network.keep]
         data_rise = (2.0 * np.abs(gradient * w).sum() + w @ (J.T @ J) @ w) / whole.noise
         at_limit = np.where(w == 0.0, 0.0, limit)
