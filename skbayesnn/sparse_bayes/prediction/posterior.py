@@ -60,7 +60,7 @@ def draws(fitted, X, n_samples, rng):
     deviations = weight_deviations(fitted, n_samples, rng)
     out = unit_noise(fitted, (len(X), n_samples, len(fitted.noise_std)), rng)
     out *= fitted.noise_std
-    out = np.moveaxis(out, 1, 2)
+    out = np.ascontiguousarray(np.moveaxis(out, 1, 2))
     for rows, mean, derivatives in _linearized(fitted, X):
         out[rows] += mean.T[:, :, None]
         out[rows] += np.tensordot(derivatives.T, deviations, (2, 1))
