@@ -68,7 +68,8 @@ def test_probabilities():
     "X, message",
     [
         ([[1, 2], [2, 1]], "as 1, that is all of them.*1.5 for 1 and 2"),
-        (np.full((2, 2), 2**63 - 1), "fits your data, 9.223e.18 for 9.223e.18"),
+        ([[2**63 - 1, 2**63 - 9]], "fits your data, 9.223e.18 for 9.223e.18 and"),
+        (np.full((2, 2), 2**63 - 1), "data, less than 9.223e.18 if that means 1"),
         ([[1, 2], [2, 3]], "as 1, that is all of them.*between 1 and 3, or encode"),
         ([[-1, 1], [1, -1]], "all others as 0.*fits your data, 0 for -1 and 1"),
         ([[0, 1], [2, 1]], "all others as 0.*between 0 and 2, or encode"),
