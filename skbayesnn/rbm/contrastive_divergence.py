@@ -14,7 +14,7 @@ from .training import automatic, epochs, lone_states
 from .training.failure import warn_if_worse
 from .training.job import ModelCallbacks, Start, open_job, open_partial_job
 from .training.outcome import Seen, Training, model_attributes, store
-from .training.start import larger_model, start_model, start_training
+from .training.start import start_model, start_training
 
 
 @public
@@ -341,8 +341,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         train = train_epochs
         if automatic_end:
             begins_anew = not resumes and isinstance(self.init, str)
-            retry = self._larger_start if begins_anew else None
-            train = partial(train_rounds, retry=retry)
+            train = partial(train_rounds, retries=begins_anew)
         found, rbm = train(self, job, start)
         training, rbm, given = lone_states.finish(
             found.training, rbm, lone, job, self.n_jobs
@@ -408,12 +407,6 @@ class ContrastiveDivergenceRBM(BaseRBM):
         rbm = start_model(self.init, self.n_components, job.train, job.seed)
         return start_training(rbm, job.train, self.batch_size, job.seed)
 
-    def _larger_start(self, job):
-        """For where training does not leave the small weights."""
-        rbm = larger_model(self.n_components, job.train, job.seed)
-        state = partial(start_training, rbm, job.train, self.batch_size, job.seed)
-        return Start(state, {}, 0)
-
     def _last_state(self, job, aside):
         """Of training here, or that of a model that came otherwise."""
         if self._training is not None:
@@ -430,13 +423,13 @@ def train_epochs(estimator, job, make_start, stage="epochs"):
     return found, epochs.model(settings, training)
 
 
-def train_rounds(estimator, job, make_start, stage="training", retry=None):
+def train_rounds(estimator, job, make_start, stage="training", retries=False):
     """The same with rounds that decide for themselves."""
     settings = automatic.settings_of(estimator, job.train)
     task = job.callbacks.begin_fit(None)
     # a fit that is continued has seen the rows that it would be repeated on
     refit = estimator.refit and not make_start(job).n_iter
-    entrant = automatic.Entrant(make_start, stage, retry=retry)
+    entrant = automatic.Entrant(make_start, stage, retries=retries)
     found = automatic.train(settings, job, entrant, task, refit)
     rbm = automatic.model(settings, found)
     job.callbacks.end(task, rbm)

@@ -148,23 +148,25 @@ class SamplingMixin:
             if strategy == "mean":
                 filled[~few] = self._mean_of_chains(rbm, held, n_steps, seed)
             else:
-                filled[~few] = self._run_chains(rbm, held, n_steps, seed)[1]
+                jump = self._jumps(rbm)
+                filled[~few] = self._run_chains(rbm, held, n_steps, seed, jump)[1]
         np.copyto(result, filled, where=missing, casting="same_kind")
         return result
 
     def _mean_of_chains(self, rbm, held, n_steps, seed):
         """Expectations of all values, by several chains of each row."""
+        jump = self._jumps(rbm)
         n_chains = int(np.clip(n_steps // _LEAST_STEPS, 1, _CHAINS_PER_ROW))
         total = 0.0
         for number in range(n_chains):
             of_chain = derived_seed(seed, Stream.MISSING_VALUES, number)
-            total += self._run_chains(rbm, held, n_steps // n_chains, of_chain)[0]
+            n_each = n_steps // n_chains
+            total += self._run_chains(rbm, held, n_each, of_chain, jump)[0]
         return total / np.float32(n_chains)
 
-    def _run_chains(self, rbm, held, n_steps, seed):
+    def _run_chains(self, rbm, held, n_steps, seed, jump):
         """Means over the second half of a chain of each row, and its last states."""
         chains = self._annealed_chains(rbm, len(held.mask), n_steps // 2, held, seed)
-        jump = self._jumps(rbm)
         rest, total = n_steps - n_steps // 2, 0.0
         for n in _parts(rest):
             chains = jump(chains, held)

@@ -8,6 +8,7 @@ are at least as likely as before.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from . import adaptive, plans
 from .gap import log_probabilities
 from .job import Start
 from .outcome import Training
-from .start import base_of, independent_model, start_training
+from .start import base_of, independent_model, larger_model, start_training
 
 # What an adapted training starts with, where the estimator says "auto": the step size
 # of features with this variance or more, and the limit of the change of the log
@@ -58,8 +59,8 @@ class Entrant(NamedTuple):
     """its name in the checkpoint"""
     adapting: plans.Adapting | None = None
     """where it has paused; None begins at the start"""
-    retry: Callable | None = None
-    """``retry(job)`` gives the `Start` that is tried where this one is not left"""
+    retries: bool = False
+    """whether larger weights are tried where the start is not left"""
 
 
 class Found(NamedTuple):
@@ -220,12 +221,14 @@ def _from_elsewhere(settings, job, leader, task):
     training, best = outcome.training, outcome.best
     has_left = plans.has_left(outcome.first_score, best.validation)
     is_final = leader.is_last or has_left or not _had_time(settings, training)
-    if entrant.retry is None or is_final:
+    if is_final or not entrant.retries:
         return leader
+    rounds = training.history, training.n_iter, training.history["seconds"][-1]
 
     def make_start(job):
-        rounds = training.history, training.n_iter, training.history["seconds"][-1]
-        return Start(entrant.retry(job).make_state, *rounds)
+        rbm = larger_model(_n_units(best), job.train, job.seed)
+        arguments = rbm, job.train, settings.batch_size, job.seed
+        return Start(partial(start_training, *arguments), *rounds)
 
     other = Entrant(make_start, f"{entrant.stage}, larger weights")
     return _after(settings, job, leader, other, task)

@@ -28,13 +28,7 @@ from .growing import MONITORED_ROWS, start_growth
 from .history import append_record, join_histories, print_round
 from .job import Start, computing
 from .outcome import Training
-from .start import (
-    base_of,
-    independent_model,
-    larger_model,
-    start_model,
-    start_training,
-)
+from .start import base_of, independent_model, start_model, start_training
 
 _FIRST = 16
 # Largest number that is tried, unless there are fewer rows.
@@ -149,8 +143,7 @@ def train(settings, search, job, task, refit):
         progress = Progress(found, training.history, training.n_iter, seconds, True)
         job.checkpoint.save("result", progress, finished=True)
         return found
-    retry = partial(_larger_start, settings, winner.n_units)
-    entrant = _entrant(winner, training, seconds, retry=retry)
+    entrant = _entrant(winner, training, seconds)._replace(retries=True)
     rivals = (
         _entrant(one, training, seconds, f"training, {one.n_units} units")
         for one in _smaller(winner, runners)
@@ -166,7 +159,7 @@ def train(settings, search, job, task, refit):
         return found._replace(training=training)
 
 
-def _entrant(runner, race, seconds, stage="training", retry=None):
+def _entrant(runner, race, seconds, stage="training"):
     """How the training of a runner goes on behind the race."""
     # its rounds follow those of the race
     rounds = runner.outcome.training
@@ -177,14 +170,7 @@ def _entrant(runner, race, seconds, stage="training", retry=None):
         state = partial(runner.make_state, job, runner.n_units)
         return Start(state, history, n_iter, seconds)
 
-    return automatic.Entrant(make_start, stage, runner.outcome.adapting, retry)
-
-
-def _larger_start(settings, n_units, job):
-    """For where no start has left the plateau."""
-    rbm = larger_model(n_units, job.train, job.seed)
-    state = partial(start_training, rbm, job.train, settings.batch_size, job.seed)
-    return Start(state, {}, 0)
+    return automatic.Entrant(make_start, stage, runner.outcome.adapting)
 
 
 def _smaller(winner, runners):

@@ -25,6 +25,7 @@ tried: fits then stall at dense networks, because the weight fit does not see th
 determinant.)
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -398,9 +399,9 @@ def _count_free(settings, state, found):
 def _with_noises(settings, state, n_free):
     """The state with a noise for each output: clean ones count more than noisy ones."""
     data = state.data
-    squared = data.squared_errors(state.network)
+    squared_errors = partial(data.squared_errors, state.network)
     likelihood, noise = state.likelihood.with_noises(
-        squared, data.counts, n_free, state.noise, data.weights
+        squared_errors, data.counts, n_free, state.noise, data.weights
     )
     if likelihood is state.likelihood:
         return state

@@ -130,14 +130,14 @@ class Gaussian(NamedTuple):
         Both as they are if the ratios hardly change, or the noise is given. The
         parameters count for each output in proportion to its observations. Of the noise
         variances, their mean is the ``noise``, and their ratios are in the
-        ``output_weights`` of the likelihood. ``squared_errors`` (n_outputs,) are those
-        without ``output_weights``.
+        ``output_weights`` of the likelihood. ``squared_errors`` is a function that
+        computes those (n_outputs,) without ``output_weights``.
         """
         if self.noise_variance != "auto":
             return self, noise
         shares = np.maximum(counts, 1) * n_free / counts.sum()
-        before = noise / output_weights**2
-        variances = np.array([*map(self.update_noise, squared_errors, shares, before)])
+        terms = squared_errors(), shares, noise / output_weights**2
+        variances = np.array([*map(self.update_noise, *terms)])
         common = float(variances.mean())
         learned = np.sqrt(common / variances)
         if np.allclose(learned, output_weights, rtol=_SAME_WEIGHTS, atol=0.0):

@@ -14,7 +14,7 @@ from ..learning.selection import joint_error
 from ..records.lags import n_complete_before, union_of_lags
 from ..records.layout import Record
 from .candidates import WORST_ERROR, geometric_mean
-from .held_out import output_variance
+from .held_out import output_deviation, output_variance
 from .stretches import numbered
 
 # Rows of a run, at most; longer records are cut to the first rows of every stretch.
@@ -41,14 +41,14 @@ def drift(networks, data):
     n_known = max(network.max_lag for network in networks)
     lags = [network.lags for network in networks if hasattr(network, "lags")]
     lags = union_of_lags(lags) if lags else None
-    variance, found = output_variance(data), []
-    deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))
+    deviation, found = output_deviation(data), []
+    is_judged = (output_variance(data) > 0.0).astype(float)
     for rows in _reordered(data, n_known):
         starts = np.array([0, len(rows)])
         record = Record(data.U[rows], data.Y[rows], lags, starts)
         runs = [one.forecast(record, n_known, np.inf, False).mean for one in networks]
         scatter = _scatter(np.array(runs)[:, n_known:] / deviation)
-        found.append(joint_error(scatter, (variance > 0.0).astype(float)))
+        found.append(joint_error(scatter, is_judged))
     return geometric_mean(found) if found else 0.0
 
 

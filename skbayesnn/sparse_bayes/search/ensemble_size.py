@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .candidates import LEAST_ERROR, WORST_ERROR
-from .held_out import output_variance
+from .held_out import output_deviation
 from .held_out_runs import held_out_runs
 
 # With fewer than `USUAL`, where each kind has half of them, the median lies somewhere
@@ -63,8 +63,7 @@ def _ratio(errors):
 
 def _errors(members, fold, data, horizon):
     """Errors (n_members, n_values), in standard deviations of the outputs."""
-    variance, found = output_variance(data), []
-    deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))
+    deviation, found = output_deviation(data), []
     for run in held_out_runs(members, fold, data):
         means = [
             member.forecast(run.record, run.n_known, horizon, False).mean

@@ -368,6 +368,12 @@ def output_variance(data):
     return variance if variance.any() else np.ones_like(variance)
 
 
+def output_deviation(data):
+    """Standard deviations (n_outputs,) of the outputs; 1 where these do not change."""
+    variance = output_variance(data)
+    return np.sqrt(np.where(variance > 0.0, variance, 1.0))
+
+
 def settled(models, n_wanted, data, focus):
     """Fits of one candidate, without those that ended in a clearly worse optimum.
 

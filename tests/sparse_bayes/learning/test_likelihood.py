@@ -102,17 +102,21 @@ def test_each_output_has_a_noise(likelihood):
     """Its own fixed point, as far as one cycle may change it."""
     squared, counts = np.array([30.0, 6.0, 1e-9]), np.array([100, 50, 50])
     noise, weights = 0.4, np.array([1.0, 2.0, 1.0])
-    learned, common = likelihood.with_noises(squared, counts, 150.0, noise, weights)
+    learned, common = likelihood.with_noises(
+        lambda: squared, counts, 150.0, noise, weights
+    )
     variances = learned.noise_std(common, learned.output_weights) ** 2
     nu = learned.degrees_of_freedom
     of_scale = 1.0 if nu == np.inf else (nu - 2.0) / nu
     # three quarters of the observations are free
     assert_allclose(of_scale * variances, [30.0 / 75.0, 6.0 / 37.5, 0.04])
     squared[2] = 0.04 * 37.5
-    same = learned.with_noises(squared, counts, 150.0, common, learned.output_weights)
+    same = learned.with_noises(
+        lambda: squared, counts, 150.0, common, learned.output_weights
+    )
     assert same[0] is learned and same[1] == common
     given = likelihood._replace(noise_variance=0.4)
-    again, same = given.with_noises(squared, counts, 150.0, noise, weights)
+    again, same = given.with_noises(lambda: squared, counts, 150.0, noise, weights)
     assert again is given and same == noise
 
 
