@@ -413,14 +413,15 @@ class SparseBayesNARXRegressorCV(
         """A function that makes the `Search`, see `search.candidate_scores`."""
         rows = min(len(data.Y), NETWORK_ROWS)
         hidden = check_hidden_layer_sizes(self.hidden_layer_sizes)
-        n_signals = data.U.shape[1] + data.Y.shape[1]
-        limits = Limits(longest, rows, n_signals, sum(hidden))
+        n_outputs = data.Y.shape[1]
+        n_signals = data.U.shape[1] + n_outputs
+        limits = Limits(longest, rows, n_signals, n_outputs, sum(hidden))
         focus = self.focus
         kinds = ("simulation", "prediction") if focus == "simulation" else (focus,)
         current = self.include_current_input if data.U.shape[1] else False
         grids = kinds, lags, strengths, current, limits
         options = {"outputs": self._outputs(data), **options}
-        options["n_outputs"] = data.Y.shape[1]
+        options["n_outputs"] = n_outputs
 
         def make_search(table, evaluate, drift):
             drift = drift if focus == "simulation" else None

@@ -80,7 +80,7 @@ def searched(error, models=MODELS, table=None, **options):
             asked.append(candidate)
             table.add(candidate, fold, error(candidate))
 
-    grids = ("simulation",), "auto", "auto", "auto", Limits(30, 1000, 2, 5)
+    grids = ("simulation",), "auto", "auto", "auto", Limits(30, 1000, 2, 1, 5)
     options = {"models": models, "outputs": OUTPUTS} | options
     Search(table, evaluate, *grids, **options).run()
     return table, asked
@@ -216,7 +216,7 @@ def test_a_short_search_ends_with_levels():
         if not table.errors:
             table.add(*pairs[0], 0.5)
 
-    grids = ("simulation",), "auto", "auto", "auto", Limits(30, 1000, 2, 5)
+    grids = ("simulation",), "auto", "auto", "auto", Limits(30, 1000, 2, 1, 5)
     Search(table, evaluate, *grids, models=MODELS, outputs=OUTPUTS).run()
     assert [c.output for c in close_to_best(table.comparable())] == ["level"]
 

@@ -647,7 +647,7 @@ def rounds(table, errors, **options):
         for candidate, fold in pairs:
             table.add(candidate, fold, errors(candidate))
 
-    grids = ("simulation",), "auto", "auto", True, Limits(30, 1000, 2, 5)
+    grids = ("simulation",), "auto", "auto", True, Limits(30, 1000, 2, 1, 5)
     models = ("linear", "network", "states")
     return Search(table, evaluate, *grids, models=models, **options)
 
@@ -813,41 +813,28 @@ def test_more_cycles_that_gain_nothing_are_no_place_to_go_on_from(gain, cycles):
     assert {c.max_cycles for c in states if c.n_states > 4} == {cycles}
 
 
-@pytest.mark.parametrize("ratio, again", [(1.1, True), (1.5, False)])
-def test_strengths_that_were_clearly_worse_are_not_tried_with_more_states(ratio, again):
+def test_other_strengths_are_tried_with_the_best_number_of_states():
+    """One that is found for too few is another for more."""
+
     def errors(candidate):
         if candidate.model != "states":
             return 0.1
-        worse = ratio if candidate.reg_lambda > 5.0 else 1.05
-        return (worse if candidate.reg_lambda != 5.0 else 1.0) / candidate.n_states
+        worse = 1.1 if candidate.reg_lambda > 5.0 else 1.05
+        return (worse if candidate.reg_lambda != 5.0 else 1.0) * (
+            0.1 if candidate.n_states < 8 else 0.08
+        )
 
-    def close(candidate):
-        return errors(candidate) * (0.4 if candidate.model == "states" else 1.0)
+    def rising(candidate):
+        return errors(candidate) * (1.5 if candidate.n_states == 4 else 1.0)
 
-    tried = search(close, activations=("tanh",)).errors
-    found = {(c.n_states, c.reg_lambda) for c in tried if c.model == "states"}
-    assert {(4, 15.0), (4, 1.667), (6, 1.667), (10, 1.667)} <= found
-    assert ((6, 15.0) in found) is ((8, 15.0) in found) is again
+    def found(errors):
+        tried = search(errors, activations=("tanh",)).errors
+        return [(c.n_states, c.reg_lambda) for c in tried if c.model == "states"]
 
-
-@pytest.mark.parametrize(
-    ("errors", "expected"), [([0.13] * 3, True), ([0.09, 0.09, 0.5], False)]
-)
-def test_a_strength_that_lost_on_one_stretch_alone_is_not_settled(errors, expected):
-    table = Table(8)
-    one = Candidate("states", "simulation", 0, 5.0, True, 4, "tanh", 15)
-    strong = one._replace(reg_lambda=15.0)
-    finder = rounds(table, None)
-    for fold, error in zip(finder.order, errors, strict=False):
-        table.add(one, fold, 0.1)
-        table.add(strong, fold, error)
-    more = one._replace(n_states=6)
-    new = more._replace(reg_lambda=15.0)
-    assert finder.is_settled(new, more, [one, strong, more]) is expected
-    # nothing is known of another strength, or if the best has one of its own
-    assert not finder.is_settled(new._replace(reg_lambda=1.667), more, [one, strong])
-    other = more._replace(reg_lambda=1.667)
-    assert not finder.is_settled(new, other, [one, strong])
+    more = [(4, 5.0), (6, 5.0), (8, 5.0), (10, 5.0), (8, 15.0), (8, 1.667)]
+    assert found(rising) == more
+    # a step that gains nothing is the last one
+    assert found(errors) == [(4, 5.0), (6, 5.0), (4, 15.0), (4, 1.667)]
 
 
 def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):

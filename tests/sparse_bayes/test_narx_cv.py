@@ -745,7 +745,8 @@ def searched(
         for candidate, fold in pairs:
             table.add(candidate, fold, error(candidate))
 
-    values = {"longest": 200, "rows": 1000, "n_signals": 2, "n_hidden": 5, **limits}
+    few = dict(longest=200, rows=1000, n_signals=2, n_outputs=1, n_hidden=5)
+    values = {**few, **limits}
     Search(table, evaluate, kinds, lags, strengths, current, Limits(**values)).run()
     return table
 
@@ -815,6 +816,12 @@ def test_lags_go_on_where_the_longest_is_the_best():
     assert max(lags) < 20
     given = searched(falling, lags=[3, 4])
     assert {c.lag for c in given.errors} == {3, 4}
+
+
+@pytest.mark.parametrize("n_outputs, longest", [(1, 10), (3, 5)])
+def test_every_output_makes_a_fit_longer(n_outputs, longest):
+    table = searched(lambda c: c.lag**-0.2, rows=2000, n_signals=4, n_outputs=n_outputs)
+    assert max(c.lag for c in table.errors if c.model == "network") == longest
 
 
 def test_one_step_fits_get_all_strengths_where_they_are_best():

@@ -32,7 +32,7 @@ MIN_NOISE = 1e-10
 VARIANCE_BOUNDS = (1e-100, 1e100)
 # Relative change of the factors of residuals below which they stay: others ask for the
 # derivatives of all errors anew.
-_SAME_WEIGHTS = 0.01
+_SAME_WEIGHTS = 0.05
 # Few enough that a gross error does not steer the first cycles, and so many that what
 # a network has not learned yet is not taken for one.
 INITIAL_FREEDOM = 10.0

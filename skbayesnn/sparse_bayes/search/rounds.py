@@ -28,7 +28,7 @@ import numpy as np
 
 from ..learning.realization import can_fit_arx
 from .candidates import Candidate
-from .members import CLOSE, EQUAL, first_of, leading, simplest
+from .members import EQUAL, first_of, leading, simplest
 
 # Grids of "auto". Linear models are cheap, and are tried with far longer lags.
 LAGS = (5, 10, 20)
@@ -63,8 +63,8 @@ FAR_BEHIND = 3.0
 TOO_SHORT = 1.5
 # What a model may say, see `SparseBayesNARXRegressor`.
 OUTPUTS = ("level", "difference")
-# A fit takes about rows times squared weights; beyond this a lag is left to linear
-# models.
+# A fit takes about observations, of all outputs, times squared weights; beyond this a
+# lag is left to linear models.
 MAX_WORK = 1.5e8
 
 
@@ -74,18 +74,20 @@ class Limits(NamedTuple):
     longest : lag with which a stretch still holds two windows
     rows : of the record on which networks are compared
     n_signals : inputs and outputs
+    n_outputs : of these, outputs
     n_hidden : units of all hidden layers
     """
 
     longest: int
     rows: int
     n_signals: int
+    n_outputs: int
     n_hidden: int
 
     def affordable(self, lag):
         n_regressors = self.n_signals * (lag + 1)
         n_weights = n_regressors * (self.n_hidden + 1)
-        return self.rows * n_weights**2 <= MAX_WORK
+        return self.rows * self.n_outputs * n_weights**2 <= MAX_WORK
 
     def linear(self, lag):
         """Whether the rows tell the weights of a linear model."""
@@ -373,8 +375,9 @@ class Search:
         The first ones decide whether there are others: their fits take longer than
         those of lags, and where the outputs show the state they are far behind. The
         grid has the first activation and few cycles; the others are tried where the
-        best is, and the grids go on with those of the best. Of those that are as good,
-        that is the one with the fewest states, and then with the fewest cycles.
+        best is, and the grids go on with those of the best, that of states before that
+        of strengths. Of those that are as good, that is the one with the fewest states,
+        and then with the fewest cycles.
         """
         folds = self.order[:FIRST_FOLDS]
         error = partial(self.table.error, folds=folds)
@@ -430,34 +433,26 @@ class Search:
             others = [best._replace(max_cycles=n) for n in more]
         if others:
             return others
-        new = []
         like_best = best.activation, best.max_cycles
         alike = [c for c in same if (c.activation, c.max_cycles) == like_best]
-        if self.extend_strengths:
-            strengths = [c.reg_lambda for c in alike if c.n_states == best.n_states]
-            following = self.next_strength(best.reg_lambda, strengths)
-            others = [best._replace(reg_lambda=s) for s in following]
-            new += [c for c in others if not self.is_settled(c, best, alike)]
-        fewer = [c for c in alike if c.n_states < best.n_states]
-        folds, error = self.order[:FIRST_FOLDS], self.table.error
-        gain = min((error(c, folds) for c in fewer), default=np.inf)
-        worth = WORTH_MORE_STATES * error(best, folds) <= gain
-        if self.extend_states and worth and best.n_states < MAX_STATES:
-            new.append(best._replace(n_states=best.n_states + 2))
-        return [c for c in new if c not in tried]
+        # of states first: a strength that is found for too few is another for more
+        more = best._replace(n_states=best.n_states + 2)
+        if self.extend_states and more not in tried and self.is_worth_more(best, alike):
+            return [more]
+        if not self.extend_strengths:
+            return []
+        strengths = [c.reg_lambda for c in alike if c.n_states == best.n_states]
+        following = self.next_strength(best.reg_lambda, strengths)
+        others = [best._replace(reg_lambda=s) for s in following]
+        return [c for c in others if c not in tried]
 
-    def is_settled(self, candidate, best, tried):
-        """Whether with fewer states its strength was clearly worse than the best."""
+    def is_worth_more(self, best, tried):
+        """Whether the last states have made the error smaller, and more are allowed."""
         folds, error = self.order[:FIRST_FOLDS], self.table.error
         fewer = [c for c in tried if c.n_states < best.n_states]
-        alike = [c for c in fewer if c.reg_lambda == candidate.reg_lambda]
-        pairs = [(c, c._replace(reg_lambda=best.reg_lambda)) for c in alike]
-        # the error of one that was not tried is infinite
-        return any(
-            error(one, folds) > CLOSE * error(other, folds)
-            and self.table.clearly_worse(one, other)
-            for one, other in pairs
-        )
+        before = min((error(c, folds) for c in fewer), default=np.inf)
+        worth = WORTH_MORE_STATES * error(best, folds) <= before
+        return worth and best.n_states < MAX_STATES
 
     def finalists(self, tried):
         """Candidates for the remaining folds: those that may still be close.

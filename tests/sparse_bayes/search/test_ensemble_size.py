@@ -81,7 +81,7 @@ def test_both_kinds_are_tried_on_all_stretches(leading):
             table.add(candidate, fold, error(candidate))
 
     grids = ("simulation",), [5, 10, 20], [3.0, 6.0, 9.0], True
-    limits = Limits(longest=200, rows=1000, n_signals=2, n_hidden=5)
+    limits = Limits(longest=200, rows=1000, n_signals=2, n_outputs=1, n_hidden=5)
     search = Search(
         *(table, evaluate, *grids, limits),
         states=[2, 3, 4],
