@@ -247,9 +247,11 @@ def own(array):
 
 def check_lengths(first, second, first_name, second_name):
     if len(first) != len(second):
+        lies = first.ndim == 2 and first.shape[1] == len(second)
+        advice = f" {first_name} has as many columns: pass {first_name}.T." * lies
         raise ValueError(
             f"{first_name} and {second_name} must have as many rows; got "
-            f"inconsistent numbers of samples: {len(first)} and {len(second)}."
+            f"inconsistent numbers of samples: {len(first)} and {len(second)}.{advice}"
         )
 
 
