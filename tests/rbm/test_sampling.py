@@ -295,7 +295,8 @@ def test_clamped_samples_have_modes_in_proportion(two_groups):
     expected = p @ V / p.sum()
     assert 0.1 < expected[~held].min() and expected[~held].max() < 0.9
     n = 1000
-    spread = BOUND * np.sqrt(expected * (1 - expected) / n)
+    # rounding leaves some of those that are held above 1
+    spread = BOUND * np.sqrt(np.clip(expected * (1 - expected), 0.0, None) / n)
     sample = model.sample(n, clamp=clamp, random_state=0)
     assert (np.abs(sample.mean(axis=0) - expected) <= spread + held).all()
     filled = model.impute(np.tile(clamp, (n, 1)), strategy="sample")

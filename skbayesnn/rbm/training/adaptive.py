@@ -26,7 +26,7 @@ from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive, mixing
 from ..model import is_standard
-from . import changes, plans, tracking
+from . import changes, few_features, plans, tracking
 from .gap import monitored_rows
 from .history import append_record, print_round
 from .job import computing, resume
@@ -206,7 +206,7 @@ def run_round(settings, job, adapting, monitored, base, number):
     }
     plan = adapting.plan._replace(betas=tracked.betas)
     is_plain = plan.n_replicas == 1 and plan.n_gibbs_steps == 1
-    if settings.adapts_gibbs and is_plain:
+    if settings.adapts_gibbs and is_plain and not _lists_states(settings, state):
         plan = _with_mixing(settings, job, plan, state, number)
         record["correlation"] = plan.correlation
     return adapting._replace(current=point, plan=plan), record
@@ -303,6 +303,9 @@ def run_segment(settings, job, state, segment, n_before):
     """Run some updates; returns the new state, and mean error and step size."""
     n_updates, top_rate, last_rate, n_gibbs_steps, weight_decay, n_replicas = segment
     n_updates, error, mean_rate = int(n_updates), 0.0, 0.0
+    if _lists_states(settings, state):
+        arguments = n_updates, float(weight_decay), n_before
+        return few_features.ascend(settings, job, state, *arguments)
     update = settings.update
     if update.max_change is not None:
         # half of the rate is half of the change, too
@@ -327,6 +330,11 @@ def run_segment(settings, job, state, segment, n_before):
     contrastive.settle(update, state)
     contrastive.check(state)
     return state, error, mean_rate
+
+
+def _lists_states(settings, state):
+    """Whether a segment needs no chains."""
+    return settings.enumerates and is_standard(state.rbm)
 
 
 def _fallen(number):

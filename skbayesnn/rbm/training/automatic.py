@@ -20,7 +20,7 @@ from ..._warnings import warn_caller
 from ...exceptions import MixingWarning
 from .. import model as solver
 from ..learning import contrastive
-from ..likelihood import annealing
+from ..likelihood import annealing, enumerated
 from . import adaptive, plans
 from .gap import log_probabilities
 from .job import Start
@@ -88,6 +88,8 @@ def settings_of(estimator, rows):
     """
     n_steps, decay = estimator.n_gibbs_steps, estimator.weight_decay
     rate = estimator.learning_rate
+    # whoever sets one of them asks for these updates
+    is_free = rate == "auto" and n_steps == "auto" and estimator.persistent
     update = contrastive.Settings(
         1 if n_steps == "auto" else n_steps,
         estimator.persistent,
@@ -97,7 +99,7 @@ def settings_of(estimator, rows):
         float(estimator.averaging),
         _max_change(rows) if rate == "auto" else None,
         _DAMPING if rate == "auto" else None,
-        jumps=rate == "auto" and n_steps == "auto" and estimator.persistent,
+        jumps=is_free,
     )
     return plans.Settings(
         update,
@@ -107,11 +109,18 @@ def settings_of(estimator, rows):
         adapts_gibbs=n_steps == "auto",
         tempers=n_steps == "auto" and estimator.persistent,
         adapts_decay=decay == "auto",
+        enumerates=is_free and _can_list(rows),
         keep_last=estimator.warm_start,
         n_jobs=estimator.n_jobs,
         limit_blas=estimator.binarize is not None,
         verbose=estimator.verbose,
     )
+
+
+def _can_list(rows):
+    """Whether the rows are some of few states."""
+    few = enumerated.can_list(rows.units, rows.n_features)
+    return few and not rows.hold_grey_values()
 
 
 def _may_depend(rows):
@@ -220,8 +229,10 @@ def _from_elsewhere(settings, job, leader, task):
     entrant, outcome = leader
     training, best = outcome.training, outcome.best
     has_left = plans.has_left(outcome.first_score, best.validation)
-    is_final = leader.is_last or has_left or not _had_time(settings, training)
-    if is_final or not entrant.retries:
+    is_fine = has_left or not _had_time(settings, training)
+    # where training takes next to no time, both starts have their chance
+    is_fine = is_fine and not (settings.enumerates and _may_depend(job.train))
+    if leader.is_last or is_fine or not entrant.retries:
         return leader
     rounds = training.history, training.n_iter, training.history["seconds"][-1]
 
@@ -347,6 +358,9 @@ def _check(settings, job, outcome):
     has_stayed = has_stayed and not plans.has_left(independent, validation)
     same = not best.n_updates or has_stayed
     same = same and validation <= independent + chance + _ROUNDING
+    # steps without noise leave a start sooner, also for what is chance: one standard
+    # error, as the best of many rounds is better by about as much
+    same |= settings.enumerates and validation <= independent + 0.5 * chance
     nothing = not _may_depend(job.train)
     if worse or same or nothing:
         state = _without_units(settings, job, _n_units(best))

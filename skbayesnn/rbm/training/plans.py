@@ -73,6 +73,8 @@ class Settings(NamedTuple):
     tempers: bool
     """whether chains may get several temperatures"""
     adapts_decay: bool
+    enumerates: bool
+    """whether standard models are trained without chains, see `few_features`"""
     keep_last: bool
     """whether a Ctrl-C keeps the best model so far"""
     n_jobs: int | None

@@ -1,0 +1,38 @@
+"""Rounds of a training on few features: by the likelihood itself, without chains.
+
+A step of L-BFGS does the work of many updates, and counts as so many: rounds, plans and
+repetitions stay as they are.
+"""
+
+import numpy as np
+
+from ..._random import Stream, generator
+from ..._sklearn import on_one_blas_thread
+from ..learning import contrastive
+from ..likelihood import enumerated
+from ..likelihood.exact import all_states
+from .start import start_training
+
+# Updates that one step counts as. With 5, the first round overfits 100 rows.
+_UPDATES = 20
+
+
+# also where a fit leaves BLAS more of them: its rounding depends on them
+@on_one_blas_thread
+def ascend(settings, job, state, n_updates, weight_decay, n_before):
+    """As `adaptive.run_segment`; the step size has no meaning, and is NaN.
+
+    The chains of the new state are draws from its model.
+    """
+    rows, n_steps = job.train, -(-n_updates // _UPDATES)
+    of_data = enumerated.shares(rows.blocks(), rows.n_features)
+    rbm = contrastive.model(settings.update, state)
+    rbm = enumerated.ascend(rbm, of_data, n_steps, weight_decay)
+    of_model, states = enumerated.probabilities(rbm), all_states(rows.n_features)
+    rng = generator(job.seed, Stream.EPOCH_CHAINS, n_before)
+    drawn = rng.choice(len(states), settings.batch_size, p=of_model)
+    chains = states[drawn].astype(np.uint8)
+    new = start_training(rbm, rows, settings.batch_size, job.seed, chains)
+    difference = (of_data - of_model) @ states
+    error = float(difference @ difference) / len(difference)
+    return new._replace(step=state.step + n_updates), error, np.nan

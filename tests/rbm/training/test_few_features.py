@@ -1,0 +1,132 @@
+"""Training where all states of the features are listed."""
+
+import naive
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.rbm.likelihood import enumerated
+from skbayesnn.rbm.likelihood.exact import all_states, log_partition
+from skbayesnn.rbm.model import make_rbm
+
+
+def some_rbm(n_units, n_features, seed=0):
+    rng = np.random.default_rng(seed)
+    shapes = (n_units, n_features), n_units, n_features
+    return make_rbm(*(rng.normal(size=shape) for shape in shapes))
+
+
+def likelihood(rbm, of_data, weight_decay=0.0):
+    """By a loop over all states of both sides."""
+    states, hidden = naive.all_states(len(rbm.visible)), all_states(len(rbm.hidden))
+    weights = rbm.weights.astype(np.float64)
+    energies = hidden @ weights @ states.T + (hidden @ rbm.hidden)[:, None]
+    values = np.log(np.exp(energies + states @ rbm.visible).sum(axis=0))
+    penalty = 0.5 * weight_decay * (weights**2).sum()
+    return of_data @ values - np.log(np.exp(values).sum()) - penalty
+
+
+def test_shares_and_probabilities_belong_to_the_same_states():
+    states = all_states(3)
+    assert_array_equal(
+        enumerated.shares([states, states[[5, 5]]], 3)[[4, 5]], [0.1, 0.3]
+    )
+    rbm = some_rbm(4, 3)
+    for state, share in zip(states, enumerated.probabilities(rbm), strict=True):
+        exact = likelihood(rbm, (states == state).all(axis=1))
+        assert share == pytest.approx(np.exp(exact), rel=1e-5)
+    assert enumerated.probabilities(rbm).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_the_end_is_a_maximum(weight_decay):
+    rng = np.random.default_rng(1)
+    of_data = rng.dirichlet(np.full(8, 2.0))
+    rbm = enumerated.ascend(some_rbm(2, 3), of_data, 1000, weight_decay)
+    highest = likelihood(rbm, of_data, weight_decay)
+    for _ in range(50):
+        near = make_rbm(
+            *(part + 1e-2 * rng.normal(size=part.shape) for part in rbm[:3])
+        )
+        assert likelihood(near, of_data, weight_decay) < highest + 1e-6
+    if not weight_decay:
+        # of a maximum, without which the means of the model would be others
+        means = enumerated.probabilities(rbm) @ all_states(3)
+        assert_allclose(means, of_data @ all_states(3), atol=1e-4)
+
+
+def test_more_steps_never_lower_it():
+    of_data = np.random.default_rng(0).dirichlet(np.ones(16))
+    found = [
+        likelihood(enumerated.ascend(some_rbm(3, 4), of_data, n, 0.0), of_data)
+        for n in (1, 3, 10, 30)
+    ]
+    assert (np.diff(found) > 0.0).all()
+
+
+def test_few_rows_leave_the_weights_finite():
+    """Of a single state, the likelihood grows with the weights forever."""
+    of_data = np.eye(8)[3]
+    rbm = enumerated.ascend(some_rbm(2, 3), of_data, 1000, 0.0)
+    assert np.isfinite(log_partition(rbm))
+    assert max(np.abs(part).max() for part in rbm[:3]) <= 100.0
+
+
+def xor(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n_rows, 3)) < 0.5).astype(np.uint8)
+    X[:, 2] = X[:, 0] ^ X[:, 1]
+    return X
+
+
+RBMS = [FrankWolfeRBM(), ContrastiveDivergenceRBM(16)]
+
+
+@pytest.mark.parametrize("model", RBMS, ids=["FrankWolfeRBM", "ContrastiveDivergence"])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_no_pair_tells_is_learned(model, seed):
+    """The likelihood of the four states, without the hundreds of rows of a chain."""
+    model.set_params(random_state=seed).fit(xor(500, seed))
+    assert model.score(xor(1000, seed + 10)) == pytest.approx(-2 * np.log(2), abs=0.02)
+    # there is no step size, and chains are not asked what they remember
+    assert np.isnan(model.history_["learning_rate"][-1])
+    assert model.n_replicas_ == 1
+
+
+def test_it_depends_on_neither_threads_nor_types():
+    X = xor(200, 0)
+    one = ContrastiveDivergenceRBM(8, random_state=0).fit(X)
+    for rows, n_jobs in ((X, 2), (X.astype(np.float64), 1), (X.astype(bool), 1)):
+        other = ContrastiveDivergenceRBM(8, n_jobs=n_jobs, random_state=0).fit(rows)
+        assert_array_equal(one.components_, other.components_)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_gibbs_steps": 1},
+        {"learning_rate": 0.1},
+        {"persistent": False},
+        {"binarize": None},
+    ],
+)
+def test_who_asks_for_chains_gets_them(options):
+    """And grey values are no states."""
+    X = 0.9 * xor(100, 0) if "binarize" in options else xor(100, 0)
+    model = ContrastiveDivergenceRBM(4, max_updates=200, random_state=0, **options)
+    assert (model.fit(X).history_["learning_rate"] > 0.0).any()
+
+
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
+def test_features_that_are_noise_stay_independent():
+    """Most of twenty sets of 100 rows: what validation rows say is chance."""
+    losses = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, others = (rng.random((n, 5)) < 0.4 for n in (100, 3000))
+        rates = X.mean(axis=0)
+        independent = (np.log(rates) * others + np.log1p(-rates) * ~others).sum(axis=1)
+        model = ContrastiveDivergenceRBM(8, random_state=seed).fit(X)
+        losses.append(independent.mean() - model.score(others))
+    assert np.median(losses) < 0.01
