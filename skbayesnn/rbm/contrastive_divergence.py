@@ -81,8 +81,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
     init : "random", tuple of arrays or RBM estimator, default="random"
         Initial model. "random": normal weights with a standard deviation of
         0.01, visible biases at the base rates; with ``max_iter="auto"``,
-        training begins again from larger weights if it ends without a gain or has
-        not left these after 5000 updates. Arrays: ``(components, intercept_hidden,
+        training begins again from larger weights if it ends without a gain, has
+        not left these after 5000 updates, or needs no chains. Arrays: ``(components, intercept_hidden,
         intercept_visible)``. An estimator is cloned and fitted first; wrap one
         that is already fitted into :class:`~sklearn.frozen.FrozenEstimator`.
     max_updates : int, default=30000
@@ -126,7 +126,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
         ``learning_rate`` at its end, ``seconds`` since the start, ``mean_error`` (mean
         squared difference between the mean visible states of data and chains), and,
         of epochs with validation data, ``gap`` (nats). Of rounds, in which
-        ``learning_rate`` is the mean: ``n_updates`` on the path to this model,
+        ``learning_rate`` is the mean (NaN without chains): ``n_updates`` on the path to
+        this model,
         ``n_gibbs_steps``, ``n_replicas``, ``weight_decay``, ``log_likelihood`` of
         training rows and ``validation_log_likelihood`` (nats per sample, estimated),
         ``log_partition_error`` (standard error of both, nats), and ``correlation`` of
@@ -178,6 +179,14 @@ class ContrastiveDivergenceRBM(BaseRBM):
     are 0 then, with a `MixingWarning`, or a ConvergenceWarning where nothing was there
     to be learned. ``schedule``, ``early_stopping`` and ``max_gap``
     are for a number of epochs.
+
+    Rows of 0 and 1 with up to 12 features need no chains: with ``max_iter="auto"``,
+    "auto" for ``learning_rate`` and ``n_gibbs_steps``, and ``persistent=True``, all
+    states of the features are listed, and L-BFGS follows the gradient of the likelihood
+    itself. A step counts as 20 updates; ``batch_size``, ``momentum``, ``centered`` and
+    ``averaging`` have no effect. Training also begins from larger weights, and the
+    better end counts. Against independent features, the model has to gain more on the
+    validation rows than one standard error.
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
     ``sklearn.callback`` shows a bar for the epochs, with the remaining time (it needs
