@@ -30,9 +30,10 @@ def ascend(settings, job, state, n_updates, weight_decay, n_before):
     rbm = enumerated.ascend(rbm, of_data, n_steps, weight_decay)
     of_model, states = enumerated.probabilities(rbm), all_states(rows.n_features)
     rng = generator(job.seed, Stream.EPOCH_CHAINS, n_before)
-    drawn = rng.choice(len(states), settings.batch_size, p=of_model)
+    n_chains = contrastive.clip_batch(settings.batch_size, len(rows))
+    drawn = rng.choice(len(states), n_chains, p=of_model)
     chains = states[drawn].astype(np.uint8)
-    new = start_training(rbm, rows, settings.batch_size, job.seed, chains)
+    new = start_training(rbm, rows, n_chains, job.seed, chains)
     difference = (of_data - of_model) @ states
     error = float(difference @ difference) / len(difference)
     return new._replace(step=state.step + n_updates), error, np.nan
