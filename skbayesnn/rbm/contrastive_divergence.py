@@ -82,9 +82,10 @@ class ContrastiveDivergenceRBM(BaseRBM):
         Initial model. "random": normal weights with a standard deviation of
         0.01, visible biases at the base rates; with ``max_iter="auto"``,
         training begins again from larger weights if it ends without a gain, has
-        not left these after 5000 updates, or needs no chains. Arrays: ``(components, intercept_hidden,
-        intercept_visible)``. An estimator is cloned and fitted first; wrap one
-        that is already fitted into :class:`~sklearn.frozen.FrozenEstimator`.
+        not left these after 5000 updates, or needs no chains. Arrays:
+        ``(components, intercept_hidden, intercept_visible)``. An estimator is cloned
+        and fitted first; wrap one that is already fitted into
+        :class:`~sklearn.frozen.FrozenEstimator`.
     max_updates : int, default=30000
         Largest number of updates with ``max_iter="auto"``, without the last ones in
         which the step size falls to 0.
