@@ -128,12 +128,12 @@ class ContrastiveDivergenceRBM(BaseRBM):
         squared difference between the mean visible states of data and chains), and,
         of epochs with validation data, ``gap`` (nats). Of rounds, in which
         ``learning_rate`` is the mean (NaN without chains): ``n_updates`` on the path to
-        this model,
-        ``n_gibbs_steps``, ``n_replicas``, ``weight_decay``, ``log_likelihood`` of
-        training rows and ``validation_log_likelihood`` (nats per sample, estimated),
-        ``log_partition_error`` (standard error of both, nats), and ``correlation`` of
-        the chains' states with those after as many steps as a fifth of the round has
-        updates, 20 to 100 (NaN if they have several temperatures or steps).
+        this model, ``n_gibbs_steps``, ``n_replicas``, ``weight_decay``,
+        ``log_likelihood`` of training rows and ``validation_log_likelihood`` (nats per
+        sample, estimated), ``log_partition_error`` (standard error of both, nats), and
+        ``correlation`` of the chains' states with those after as many steps as a fifth
+        of the round has updates, 20 to 100 (NaN if they have several temperatures or
+        steps; left out without chains).
         A smaller ``n_updates`` than in the round before shows that training returned
         to the best model.
     {{n_features_in_}}

@@ -10,9 +10,9 @@ and L-BFGS follows it in a small fraction of the steps that noise allows.
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import logsumexp, softmax
 
-from ..model import make_rbm
+from ..model import free_energy, hidden_means, make_rbm
 from .exact import all_states
 
 # Features up to which a step takes no longer than one of chains.
@@ -27,45 +27,34 @@ def can_list(units, n_features):
     return units.enumerable and n_features <= _MAX_FEATURES
 
 
-def shares(blocks, n_features):
-    """(2**n_features,) the fraction of rows in each state, in blocks of 0 and 1."""
-    places = 2 ** np.arange(n_features)
-    counts = np.zeros(2**n_features)
-    for rows in blocks:
-        counts += np.bincount(rows.astype(np.int64) @ places, minlength=len(counts))
-    return counts / counts.sum()
-
-
 def probabilities(rbm):
     """(2**n_features,) of all states."""
-    states = all_states(len(rbm.visible))
-    inputs = states @ rbm.weights.T.astype(np.float64) + rbm.hidden
-    return softmax(np.logaddexp(0.0, inputs).sum(axis=1) + states @ rbm.visible)
+    return softmax(-free_energy(rbm, all_states(len(rbm.visible))))
 
 
 def ascend(rbm, of_data, n_steps, weight_decay):
     """The model after some steps of L-BFGS.
 
-    ``of_data`` are the `shares` of the data, and ``weight_decay / 2`` is the strength
-    of the squared weights.
+    ``of_data`` (2**n_features,) are the fractions of the data in each state, and
+    ``weight_decay / 2`` is the strength of the squared weights.
     """
     states, shape = all_states(len(rbm.visible)), rbm.weights.shape
     size = rbm.weights.size
 
-    def parts(theta):
+    def model(theta):
         hidden, visible = theta[size : size + shape[0]], theta[size + shape[0] :]
-        return theta[:size].reshape(shape), hidden, visible
+        parts = {"hidden": hidden, "visible": visible}
+        return rbm._replace(weights=theta[:size].reshape(shape), **parts)
 
     def descent(theta):
         """The negative objective and its gradient."""
-        weights, hidden, visible = parts(theta)
-        inputs = states @ weights.T + hidden
-        values = np.logaddexp(0.0, inputs).sum(axis=1) + states @ visible
-        log_partition = logsumexp(values)
-        penalty = 0.5 * weight_decay * float(theta[:size] @ theta[:size])
+        one = model(theta)
+        values = -free_energy(one, states)
+        log_partition, weights = logsumexp(values), theta[:size]
+        penalty = 0.5 * weight_decay * float(weights @ weights)
         difference = np.exp(values - log_partition) - of_data
-        by_hidden = expit(inputs) * difference[:, None]
-        gradient = (by_hidden.T @ states).ravel() + weight_decay * theta[:size]
+        by_hidden = hidden_means(one, states) * difference[:, None]
+        gradient = (by_hidden.T @ states).ravel() + weight_decay * weights
         gradient = [gradient, by_hidden.sum(axis=0), difference @ states]
         return log_partition - of_data @ values + penalty, np.concatenate(gradient)
 
@@ -79,4 +68,4 @@ def ascend(rbm, of_data, n_steps, weight_decay):
         bounds=[(-_LARGEST, _LARGEST)] * len(start),
         options={"maxiter": n_steps, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 0.0},
     )
-    return make_rbm(*parts(found.x), units=rbm.units)
+    return make_rbm(*model(found.x)[:3], units=rbm.units)

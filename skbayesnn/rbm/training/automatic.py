@@ -109,7 +109,7 @@ def settings_of(estimator, rows):
         adapts_gibbs=n_steps == "auto",
         tempers=n_steps == "auto" and estimator.persistent,
         adapts_decay=decay == "auto",
-        enumerates=is_free and _can_list(rows),
+        enumerates=is_free and _can_list(rows) and _may_depend(rows),
         keep_last=estimator.warm_start,
         n_jobs=estimator.n_jobs,
         limit_blas=estimator.binarize is not None,
@@ -231,8 +231,8 @@ def _from_elsewhere(settings, job, leader, task):
     has_left = plans.has_left(outcome.first_score, best.validation)
     is_fine = has_left or not _had_time(settings, training)
     # where training takes next to no time, both starts have their chance
-    is_fine = is_fine and not (settings.enumerates and _may_depend(job.train))
-    if leader.is_last or is_fine or not entrant.retries:
+    is_final = leader.is_last or (is_fine and not settings.enumerates)
+    if is_final or not entrant.retries:
         return leader
     rounds = training.history, training.n_iter, training.history["seconds"][-1]
 

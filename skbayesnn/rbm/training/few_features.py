@@ -25,7 +25,7 @@ def ascend(settings, job, state, n_updates, weight_decay, n_before):
     The chains of the new state are draws from its model.
     """
     rows, n_steps = job.train, -(-n_updates // _UPDATES)
-    of_data = enumerated.shares(rows.blocks(), rows.n_features)
+    of_data = rows.shares()
     rbm = contrastive.model(settings.update, state)
     rbm = enumerated.ascend(rbm, of_data, n_steps, weight_decay)
     of_model, states = enumerated.probabilities(rbm), all_states(rows.n_features)

@@ -38,7 +38,7 @@ class Rows:
         # which of the rows these are; None for all
         self.index = index
         self.n_features = X.shape[1]
-        self._mean = None
+        self._mean = self._shares = None
 
     def __len__(self):
         return self.X.shape[0] if self.index is None else len(self.index)
@@ -126,6 +126,19 @@ class Rows:
                 total += sum_states(block)
             self._mean = total / len(self)
         return self._mean
+
+    def shares(self):
+        """(2**n_features,) fraction of the rows in each state; computed once.
+
+        In the order of `likelihood.exact.all_states`; for few features, of 0 and 1.
+        """
+        if self._shares is None:
+            places, counts = 2 ** np.arange(self.n_features), 0
+            for block in self.blocks():
+                numbers = block.astype(np.int64) @ places
+                counts += np.bincount(numbers, minlength=2**self.n_features)
+            self._shares = counts / len(self)
+        return self._shares
 
 
 def _above(rows, threshold):

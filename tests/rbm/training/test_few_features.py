@@ -4,11 +4,13 @@ import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm.likelihood import enumerated
 from skbayesnn.rbm.likelihood.exact import all_states, log_partition
 from skbayesnn.rbm.model import make_rbm
+from skbayesnn.rbm.training.rows import Rows
 
 
 def some_rbm(n_units, n_features, seed=0):
@@ -18,7 +20,7 @@ def some_rbm(n_units, n_features, seed=0):
 
 
 def likelihood(rbm, of_data, weight_decay=0.0):
-    """By a loop over all states of both sides."""
+    """By all states of both sides."""
     states, hidden = naive.all_states(len(rbm.visible)), all_states(len(rbm.hidden))
     weights = rbm.weights.astype(np.float64)
     energies = hidden @ weights @ states.T + (hidden @ rbm.hidden)[:, None]
@@ -29,9 +31,8 @@ def likelihood(rbm, of_data, weight_decay=0.0):
 
 def test_shares_and_probabilities_belong_to_the_same_states():
     states = all_states(3)
-    assert_array_equal(
-        enumerated.shares([states, states[[5, 5]]], 3)[[4, 5]], [0.1, 0.3]
-    )
+    rows = Rows(np.concatenate([states, states[[5, 5]]]), 0.5)
+    assert_array_equal(rows.shares()[[4, 5]], [0.1, 0.3])
     rbm = some_rbm(4, 3)
     for state, share in zip(states, enumerated.probabilities(rbm), strict=True):
         exact = likelihood(rbm, (states == state).all(axis=1))
@@ -51,7 +52,7 @@ def test_the_end_is_a_maximum(weight_decay):
         )
         assert likelihood(near, of_data, weight_decay) < highest + 1e-6
     if not weight_decay:
-        # of a maximum, without which the means of the model would be others
+        # at a maximum, the model has the means of the data
         means = enumerated.probabilities(rbm) @ all_states(3)
         assert_allclose(means, of_data @ all_states(3), atol=1e-4)
 
@@ -86,8 +87,8 @@ RBMS = [FrankWolfeRBM(), ContrastiveDivergenceRBM(16)]
 @pytest.mark.parametrize("model", RBMS, ids=["FrankWolfeRBM", "ContrastiveDivergence"])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_no_pair_tells_is_learned(model, seed):
-    """The likelihood of the four states, without the hundreds of rows of a chain."""
-    model.set_params(random_state=seed).fit(xor(500, seed))
+    """Three features of which two decide the third: four states are alike."""
+    model = clone(model).set_params(random_state=seed).fit(xor(500, seed))
     assert model.score(xor(1000, seed + 10)) == pytest.approx(-2 * np.log(2), abs=0.02)
     # there is no step size, and chains are not asked what they remember
     assert np.isnan(model.history_["learning_rate"][-1])
