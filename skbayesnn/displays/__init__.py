@@ -1,6 +1,7 @@
 """Plots of fitted models and of their predictions, with matplotlib."""
 
 from ._convergence import ConvergenceDisplay
+from ._feature_weights import FeatureWeightsDisplay
 from ._figure import figure_style
 from ._image_grids import ComponentsDisplay, SamplesDisplay
 from ._lag_relevance import LagRelevanceDisplay
@@ -12,6 +13,7 @@ from ._sparsity import SparsityDisplay
 __all__ = [
     "ComponentsDisplay",
     "ConvergenceDisplay",
+    "FeatureWeightsDisplay",
     "GrowthDisplay",
     "LagRelevanceDisplay",
     "ResidualAnalysisDisplay",

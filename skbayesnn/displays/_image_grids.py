@@ -39,6 +39,7 @@ class ComponentsDisplay:
 
     See Also
     --------
+    FeatureWeightsDisplay : Weights of named features as a table of colours.
     SamplesDisplay : Samples of a model as images.
     GrowthDisplay : Likelihoods and gains over the number of units.
 
@@ -272,7 +273,8 @@ def _check_image_shape(image_shape, n_features):
             return side, side
         raise ValueError(
             f"{n_features} features do not make a square image: pass "
-            f"image_shape=(height, width) with height * width = {n_features}."
+            f"image_shape=(height, width) with height * width = {n_features}. Features "
+            "that are no pixels are drawn by FeatureWeightsDisplay."
         )
     shape = tuple(image_shape) if np.iterable(image_shape) else (image_shape,)
     is_pair = len(shape) == 2 and all(isinstance(k, Integral) and k > 0 for k in shape)

@@ -10,6 +10,7 @@ from skbayesnn import FrankWolfeRBM, SparseBayesNARXRegressor
 from skbayesnn.displays import (
     ComponentsDisplay,
     ConvergenceDisplay,
+    FeatureWeightsDisplay,
     GrowthDisplay,
     LagRelevanceDisplay,
     ResidualAnalysisDisplay,
@@ -31,6 +32,7 @@ OF_RBMS = {
     "rbm convergence": lambda m, ax: ConvergenceDisplay.from_estimator(m, ax=ax),
     "growth": lambda m, ax: GrowthDisplay.from_estimator(m, ax=ax),
     "components": lambda m, ax: ComponentsDisplay.from_estimator(m, ax=ax),
+    "feature weights": lambda m, ax: FeatureWeightsDisplay.from_estimator(m, ax=ax),
     "samples": lambda m, ax: SamplesDisplay.from_estimator(m, n=4, n_steps=2, ax=ax),
 }
 MAKERS = {**OF_REGRESSORS, **OF_RBMS}
