@@ -93,11 +93,13 @@ class ScoringMixin:
 default="auto"
             Inverse temperatures from 0 to 1. With "auto", 201 uniformly spaced ones
             show where the weights vary; a second run has 801, placed so that they vary
-            equally from one to the next. Runs of two to four times as many follow
-            while the interval of "both" is wider than 1 nat or the directions differ
-            (see Warns), up to 12,801 in each direction and 50,000 in all. An integer
-            is a number of uniformly spaced ones; "paper" stands for the 14,500 of [1]_
-            and [3]_; an array holds the values themselves, not decreasing.
+            equally from one to the next. Runs of two to four times as many follow while
+            the interval of "both" is wider than 1 nat, the directions differ (see
+            Warns), or both lie above the estimate by rows (see Notes) by more than 0.1
+            nats, but not by more than their error, up to 12,801 in each direction and
+            50,000 in all. An integer is a number of uniformly spaced ones; "paper"
+            stands for the 14,500 of [1]_ and [3]_; an array holds the values
+            themselves, not decreasing.
         n_chains : int, default=100
             Independent chains, at least 2, in each direction.
         n_jobs : int or None, default=None
@@ -168,13 +170,13 @@ default="auto"
         if method == "ais" and betas is not None:
             # nothing needs a run back
             return self._forward(betas, n_chains, seed, n_jobs)
-        pair = self._both_directions(betas, n_chains, seed, n_jobs)
+        beside = self._by_rows(rows) if method == "both" else None
+        pair = self._both_directions(betas, n_chains, seed, n_jobs, beside)
         if rows is not None:
             pair = self._reverse_from(rows, pair, seed, n_jobs)
+        result = self._combine(pair, beside)
         if method != "both":
-            result = self._combine(pair)
             return result.forward if method == "ais" else result.reverse
-        result = self._combine_with_rows(pair, rows)
         _compare(result, rows is not None)
         return result if rows is None else self._raise_to_bound(result, rows)
 
@@ -266,8 +268,9 @@ default="auto"
         if exact.size(rbm) <= _ENUMERATED_UNITS:
             return {"log_partition": _enumerate(rbm).log_partition}
         seed = draw_seed(self._seed)
-        pair = self._both_directions(None, _N_CHAINS, seed, self.n_jobs)
-        result = self._combine_with_rows(pair)
+        beside = self._by_rows()
+        pair = self._both_directions(None, _N_CHAINS, seed, self.n_jobs, beside)
+        result = self._combine(pair, beside)
         found = {"log_partition": result.log_partition}
         if _compare(result):
             # known to be uncertain, it needs no further check
@@ -304,12 +307,14 @@ default="auto"
             result = annealing.ais(rbm, base, betas, n_chains, seed, n_jobs)
         return self._with_lone_states(result)
 
-    def _both_directions(self, betas, n_chains, seed, n_jobs):
+    def _both_directions(self, betas, n_chains, seed, n_jobs, beside=None):
         """Runs along given temperatures, or adapted ones."""
         rbm, base = self._rbm_of_others(), self.base_intercept_
+        if beside is not None:
+            beside = estimates.shifted(beside, -annealing.base_log_partition(rbm, base))
         with one_blas_thread():
             if betas is None:
-                return adaptation.run_adapted(rbm, base, n_chains, seed, n_jobs)
+                return adaptation.run_adapted(rbm, base, n_chains, seed, n_jobs, beside)
             path = annealing.make_path(rbm, base, betas)
             return annealing.run_both(path, n_chains, seed, n_jobs)
 
@@ -342,24 +347,27 @@ default="auto"
             interval=(low, max(high, bound)),
         )
 
-    def _combine(self, pair):
-        """Both directions of annealing."""
-        return self._with_lone_states(self._annealed(self._rbm_of_others(), pair))
-
-    def _annealed(self, rbm, pair):
-        offset = annealing.base_log_partition(rbm, self.base_intercept_)
-        return estimates.combine(pair, offset)
-
-    def _combine_with_rows(self, pair, rows=None):
-        """Both directions, and what the hidden states of rows say beside them."""
+    def _combine(self, pair, beside=None):
+        """Both directions of annealing, and the estimate by rows beside them."""
         rbm = self._rbm_of_others()
-        result = self._annealed(rbm, pair)
-        states = self._seen.states if rows is None else rows.spread(_N_ROWS)
-        if len(states) and len(rbm.weights) and is_standard(rbm):
-            with one_blas_thread():
-                log_weights = log_row_weights(rbm, states, _N_ROW_DRAWS, self._seed)
-            result = estimates.with_rows(result, log_weights)
+        offset = annealing.base_log_partition(rbm, self.base_intercept_)
+        result = estimates.combine(pair, offset)
+        if beside is not None:
+            result = estimates.with_rows(result, beside)
         return self._with_lone_states(result)
+
+    def _by_rows(self, rows=None):
+        """The estimate by the hidden states of rows, or of those that the fit saw.
+
+        None if there is none; without lone states, as that of annealing.
+        """
+        rbm = self._rbm_of_others()
+        states = self._seen.states if rows is None else rows.spread(_N_ROWS)
+        if not (len(states) and len(rbm.weights) and is_standard(rbm)):
+            return None
+        with one_blas_thread():
+            log_weights = log_row_weights(rbm, states, _N_ROW_DRAWS, self._seed)
+        return estimates.summarise(log_weights, 0.0, 1.0)
 
     def _with_lone_states(self, result):
         """The estimate with the states that annealing misses, if there are any."""

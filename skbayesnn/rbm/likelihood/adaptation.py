@@ -3,15 +3,16 @@
 A first, short run in both directions finds out where the work of the chains varies, and
 the temperatures of the next run are placed so that it varies equally in all parts of
 the path (the thermodynamic length of Crooks, 2007, is divided into equal parts). While
-the estimate is poor, the number of temperatures is multiplied. No run that is weighted
-has placed its own temperatures: its weights stay unbiased.
+the estimate is poor, or does not tell whether rows of data miss something, the number
+of temperatures is multiplied. No run that is weighted has placed its own temperatures:
+its weights stay unbiased.
 """
 
 import numpy as np
 
 from ..._random import Stream, derived_seed
 from .annealing import N_PARTS, make_path, run_both
-from .estimates import combine, differ
+from .estimates import combine, differ, is_contested
 
 # Steps, in each direction, of the run that only places the temperatures and of the
 # next: together they cost as much as 2,000 temperatures in one direction.
@@ -27,10 +28,12 @@ _UNIFORM = 0.2
 _HALF_WIDTH = 0.5
 
 
-def run_adapted(rbm, base, n_chains, seed, n_jobs=None):
+def run_adapted(rbm, base, n_chains, seed, n_jobs=None, rows=None):
     """Run in both directions along adapted temperatures, until it is enough.
 
-    Returns the last `Pair`. The caller limits BLAS to one thread.
+    ``rows`` is the estimate by rows of data that stands beside the result, a
+    `LogPartition` without the part of the base model. Returns the last `Pair`. The
+    caller limits BLAS to one thread.
     """
     n_steps, betas = _SECOND, np.linspace(0.0, 1.0, _FIRST + 1)
     pair = _run(rbm, base, betas, n_chains, seed, n_jobs)
@@ -39,7 +42,7 @@ def run_adapted(rbm, base, n_chains, seed, n_jobs=None):
         betas = respace(pair.betas, pair.lengths, n_steps)
         pair = _run(rbm, base, betas, n_chains, seed, n_jobs)
         result = combine(pair, 0.0)
-        if n_steps == _LAST or _is_enough(result):
+        if n_steps == _LAST or _is_enough(result, rows):
             return pair
         n_steps = _more(n_steps, result)
 
@@ -63,8 +66,10 @@ def _run(rbm, base, betas, n_chains, seed, n_jobs):
     return run_both(make_path(rbm, base, betas), n_chains, seed, n_jobs)
 
 
-def _is_enough(result):
+def _is_enough(result, rows):
     """Whether more temperatures would bring little."""
+    if rows is not None and is_contested(result, rows):
+        return False
     return _half_width(result) <= _HALF_WIDTH and not differ(result)
 
 

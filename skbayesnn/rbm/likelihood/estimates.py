@@ -65,14 +65,21 @@ def with_known(result, known):
     return result
 
 
-def with_rows(result, log_weights):
+def shifted(result, by):
+    """The estimate of a partition function that is larger by a factor, in nats."""
+    low, high = result.interval
+    return result._replace(
+        log_partition=result.log_partition + by, interval=(low + by, high + by)
+    )
+
+
+def with_rows(result, rows):
     """The estimate of annealing beside that of `row_weights`.
 
     The latter is the result where it is larger: by more than its error, or with a
     shorter interval. What an estimate does not meet is missing in it, and in its error
     as well: draws that are all far from a mode agree on a value that is too small.
     """
-    rows = summarise(log_weights, 0.0, 1.0)
     low, high = result.interval
     result = result._replace(rows=rows)
     if rows.interval[0] > result.log_partition:
@@ -82,6 +89,16 @@ def with_rows(result, log_weights):
     else:
         return result
     return result._replace(log_partition=rows.log_partition, interval=interval)
+
+
+def is_contested(result, rows):
+    """Whether annealing is above a more precise estimate by rows, but not clearly.
+
+    It may have met a mode that has no rows, or err by chance: more temperatures tell.
+    """
+    above = result.log_partition - rows.log_partition
+    clear = result.interval[0] > rows.interval[1]
+    return above > MIN_DIFFERENCE and not clear and _width(rows) < _width(result)
 
 
 def _width(result):

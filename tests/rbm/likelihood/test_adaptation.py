@@ -69,6 +69,28 @@ def test_a_hard_model_gets_more_temperatures():
     assert result.interval[1] - result.interval[0] <= 1.0
 
 
+def test_rows_that_are_contested_get_more_temperatures():
+    rbm, _ = random_model(20, 30, 0, 1.0)
+    base = np.zeros(30)
+
+    def run(rows=None):
+        pair = adaptation.run_adapted(rbm, base, 20, 0, rows=rows)
+        return estimates.combine(pair, 0.0)
+
+    def rows_at(value):
+        return estimates.LogPartition(value, (value - 0.01, value + 0.01), 0.1, 1e3)
+
+    alone = run()
+    low, _ = alone.interval
+    assert alone.log_partition - low > 0.15
+    within = run(rows_at(low + 0.02))
+    assert within.n_betas > alone.n_betas
+    assert not estimates.is_contested(within, rows_at(low + 0.02))
+    # what annealing is clearly above, or what is taken anyway, needs no more
+    for value in (low - 1.0, alone.log_partition + 0.05):
+        assert run(rows_at(value)) == alone
+
+
 @pytest.mark.parametrize("fractional", [False, True])
 def test_jobs_change_no_adapted_runs(fractional):
     rbm, _ = random_model(5, 7, fractional=fractional)

@@ -113,8 +113,8 @@ def test_directions_that_differ(std, shift, expected):
 def test_rows_count_where_they_find_more(value, std, is_taken):
     annealed = estimates.combine(gaussian_pair(0.5, 100, 1), 0.0)
     draws = np.random.default_rng(2).normal(value - 0.5 * std**2, std, 4000)
-    found = estimates.with_rows(annealed, draws)
     expected = estimates.summarise(draws, 0.0, 1.0)
+    found = estimates.with_rows(annealed, expected)
     assert found.rows == expected
     assert (found.log_partition == expected.log_partition) == is_taken
     assert found.interval[0] <= found.log_partition <= found.interval[1]
@@ -125,3 +125,31 @@ def test_rows_count_where_they_find_more(value, std, is_taken):
     # what is known counts in all of them
     more = estimates.with_known(found, 50.0)
     assert more.rows.log_partition == pytest.approx(50.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("below", "half_width", "is_contested"),
+    [
+        # a mode without rows, or chance
+        (0.3, 0.05, True),
+        # near enough for any likelihood
+        (0.08, 0.05, False),
+        # annealing has certainly found more
+        (0.8, 0.05, False),
+        # rows tell less than annealing does
+        (0.3, 0.9, False),
+        # the result is that of the rows
+        (-0.3, 0.05, False),
+    ],
+)
+def test_precise_rows_contest_what_is_above_them(below, half_width, is_contested):
+    annealed = estimates.combine(gaussian_pair(1.5, 100, 1), 0.0)
+    value, (low, _) = annealed.log_partition, annealed.interval
+    assert 0.4 < value - low < 0.7
+    rows = estimates.LogPartition(
+        value - below, (value - below - half_width, value - below + half_width), 0.1, 99
+    )
+    assert estimates.is_contested(annealed, rows) == is_contested
+    moved = estimates.shifted(rows, 2.0)
+    assert moved.log_partition == rows.log_partition + 2.0
+    assert moved.interval == (rows.interval[0] + 2.0, rows.interval[1] + 2.0)

@@ -32,14 +32,16 @@ def test_rows_find_the_mode_that_annealing_misses():
     annealed = estimates.combine(pair, offset)
     assert annealed.interval[1] < expected - 50.0
     on = (np.random.default_rng(0).random((300, 40)) < 0.97).astype(np.uint8)
-    found = estimates.with_rows(annealed, log_row_weights(rbm, on, 2000, 0))
+    by_on = estimates.summarise(log_row_weights(rbm, on, 2000, 0), 0.0, 1.0)
+    found = estimates.with_rows(annealed, by_on)
     assert found.log_partition == pytest.approx(expected, abs=0.05)
     assert found.interval[0] < expected < found.interval[1]
     assert found.rows.log_partition == found.log_partition
     assert estimates.misses_rows(found)
     # rows elsewhere add nothing
     off = np.zeros((300, 40), dtype=np.uint8)
-    same = estimates.with_rows(annealed, log_row_weights(rbm, off, 2000, 0))
+    by_off = estimates.summarise(log_row_weights(rbm, off, 2000, 0), 0.0, 1.0)
+    same = estimates.with_rows(annealed, by_off)
     assert same._replace(rows=None) == annealed and not estimates.misses_rows(same)
 
 
