@@ -20,7 +20,7 @@ from .parameters import (
 )
 from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
-from .search.held_out import Settings, check_windows, has_windows, rows_for_all
+from .search.held_out import check_windows, has_windows, rows_for_all
 from .search.results import COLUMNS, search_attributes
 from .search.rounds import ACTIVATIONS, FEW_CYCLES
 from .search.samples import without_outliers
@@ -346,7 +346,7 @@ class DynamicSystemRegressor(
             "noise": self.noise,
             "n_restarts": STATES_STARTS,
         }
-        return Settings(self.focus, of_lags._settings_of_fits().lags, states)
+        return of_lags._settings_of_fits()._replace(states=states)
 
 
 def _run_in(lags, states):

@@ -13,6 +13,7 @@ from .attributes import network_attributes, set_attributes
 from .dynamic_predictor import DynamicPredictorMixin, estimators_of, make_lagged_model
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
+from .learning.dead_times import dead_times
 from .learning.lag_choice import choose_lag
 from .learning.lagged_problem import (
     for_free_runs,
@@ -33,7 +34,7 @@ from .parameters import (
     warn_of_short_sessions,
 )
 from .prediction import posterior
-from .records.lags import lagged_names, make_lags
+from .records.lags import lagged_names, lags_behind, make_lags
 from .records.layout import Record, check_horizons
 from .regressor_texts import TEXTS
 from .training_record import (
@@ -78,8 +79,10 @@ class SparseBayesNARXRegressor(
         0 stands for the current value, whatever ``include_current_input`` says, and
         ``[]`` leaves the input out. "auto" is the number, of 1, 2, 3, 5, 7, 10, 14, 20
         and 30, with which a linear model predicts one step of stretches best that it
-        was not fitted to; the smallest of those within 2 %. A quick choice, which
-        :class:`SparseBayesNARXRegressorCV` makes with networks and free runs.
+        was not fitted to; the smallest of those within 2 %. Where inputs act only after
+        more than five rows, their lags begin behind this dead time if that predicts
+        better. A quick choice, which :class:`SparseBayesNARXRegressorCV` makes with
+        networks and free runs.
     output_lags : "auto", int, array-like of int or dict, default="auto"
         Lags of the outputs, likewise; their names are y, or y0, y1, ... for several.
         If both are "auto", their numbers are equal.
@@ -487,8 +490,11 @@ def _make_record(parameters, given, names):
     U, Y, starts = given[:3]
     automatic = [name for name in AUTOMATIC if _is_auto(parameters[name])]
 
-    def make_record(n_lags):
+    def make_record(n_lags, times=()):
         chosen = parameters | dict.fromkeys(automatic, n_lags)
+        if times:
+            at_once = chosen["include_current_input"]
+            chosen["input_lags"] = lags_behind(times, n_lags, at_once, names[0])
         lags = make_lags(
             U.shape[1],
             Y.shape[1],
@@ -500,11 +506,16 @@ def _make_record(parameters, given, names):
         )
         return Record(U, Y, lags, starts)
 
-    def to_fit(n_lags):
-        record, fraction = make_record(n_lags), parameters["validation_fraction"]
+    def to_fit(n_lags, times=()):
+        record, fraction = make_record(n_lags, times), parameters["validation_fraction"]
         return part_to_fit(record, parameters["selection"], fraction)
 
-    record = make_record(choose_lag(to_fit) if automatic else None)
+    if automatic:
+        look = "input_lags" in automatic
+        times = dead_times(U, to_fit(1).Y, starts) if look else ()
+        record = make_record(*choose_lag(to_fit, times))
+    else:
+        record = make_record(None)
     check_session_lengths(starts, record.lags.max_lag)
     return record
 

@@ -12,6 +12,7 @@ from .attributes import fitted_attributes, set_attributes
 from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
+from .learning.dead_times import dead_times
 from .learning.integration import may_integrate
 from .parameters import (
     LARGEST,
@@ -26,7 +27,7 @@ from .records.layout import check_horizons
 from .regressor_texts import TEXTS
 from .search.held_out import Data, Settings, check_windows
 from .search.results import search_attributes
-from .search.rounds import OUTPUTS, Limits, Search
+from .search.rounds import OUTPUTS, Limits, Search, longest_dead_time
 from .search.samples import NETWORK_ROWS, without_outliers
 from .search.searched_ensemble import search_members
 from .search.stretches import (
@@ -78,9 +79,10 @@ class SparseBayesNARXRegressorCV(
     lags : "auto" or array-like of int, default="auto"
         Candidates: the longest lag of inputs and outputs. "auto" is 5, 10 and 20 for
         networks, and 1 to 30 for linear models; longer ones follow where the longest
-        is the best, and those with which a linear model misses a part of the memory,
-        such as a dead time, are left to linear models. Lags of which the stretches do
-        not hold two windows are left out.
+        is the best, and those with which a linear model misses a part of the memory are
+        left to linear models. Lags of which the stretches do not hold two windows are
+        left out. Where inputs act only after more than five rows, and linear models
+        confirm it, all lags of an input begin behind its dead time.
     reg_lambdas : "auto" or array-like of float, default="auto"
         Candidates for ``reg_lambda`` of networks. "auto" is 6 and 20, and weaker or
         stronger ones, from 0.2 to 200, where one of these is the best.
@@ -158,11 +160,12 @@ class SparseBayesNARXRegressorCV(
         One row per reference ("mean", "last value") and per candidate, those that were
         kept first: ``model`` ("linear" or "network"), ``fitted_to`` ("prediction" or
         "simulation", the errors that the fit squares), ``lag``, ``reg_lambda`` (0 is a
-        linear ARX model by least squares), ``include_current_input`` and ``output``
-        ("level" or "difference"); ``test_error`` (n_rows, n_folds), root mean squared
-        errors in standard deviations of the outputs, of several their geometric mean,
-        at most 3, NaN for stretches on which the candidate was not tried, with a column
-        for each of the ``cv``, or fewer where these are fewer;
+        linear ARX model by least squares), ``include_current_input``, ``output``
+        ("level" or "difference") and ``dead_time`` (rows, the longest of the inputs;
+        the members' ``input_lags_`` have all); ``test_error`` (n_rows, n_folds), root
+        mean squared errors in standard deviations of the outputs, of several their
+        geometric mean, at most 3, NaN for stretches on which the candidate was not
+        tried, with a column for each of the ``cv``, or fewer where these are fewer;
         ``mean_test_error``, their geometric mean, and ``n_folds``, the number of them;
         ``drift``, how far its fits drift apart on the inputs in another order, in the
         same unit, NaN where it was not measured; ``kept``, which are in the ensemble.
@@ -356,7 +359,7 @@ class SparseBayesNARXRegressorCV(
     def _settings_of_fits(self):
         """`Settings` of networks of lags."""
         lags = {name: getattr(self, name) for name in SHARED_BY_FITS}
-        return Settings(self.focus, lags, {})
+        return Settings(self.focus, lags, {}, tuple(input_names(self)))
 
     def _cut(self, given):
         """The record in stretches, and what is tried on it.
@@ -420,6 +423,10 @@ class SparseBayesNARXRegressorCV(
         kinds = ("simulation", "prediction") if focus == "simulation" else (focus,)
         current = self.include_current_input if data.U.shape[1] else False
         grids = kinds, lags, strengths, current, limits
+        if isinstance(lags, str):
+            Y = data.without_doubtful(data.Y)
+            times = dead_times(data.U, Y, data.starts, longest_dead_time(longest))
+            options = {"dead_times": times, **options}
         options = {"outputs": self._outputs(data), **options}
         options["n_outputs"] = n_outputs
 

@@ -5,6 +5,7 @@ import pickle
 import statistics
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from fitted_models import n_observations
@@ -44,6 +45,45 @@ def fitted():
     return quietly(estimator(), *tanks())
 
 
+def lagging(n_rows, seed):
+    """A curved valve acts on a level after 14 rows; a disturbance acts at once."""
+    rng = np.random.default_rng(seed)
+    steps = np.repeat(rng.uniform(-1.0, 1.0, n_rows // 6 + 6), 6)
+    valve, heat = steps[14 : 14 + n_rows], rng.standard_normal(n_rows)
+    level = np.zeros(n_rows)
+    for t in range(1, n_rows):
+        effect = np.exp(steps[t - 1]) - 1.0 + 0.3 * heat[t - 1]
+        level[t] = 0.8 * level[t - 1] + 0.2 * effect
+    level += 0.01 * rng.standard_normal(n_rows)
+    return pd.DataFrame({"valve": valve, "heat": heat}), level
+
+
+def test_lags_of_the_search_begin_behind_a_dead_time():
+    settings = dict(hidden_layer_sizes=3, n_estimators=2, max_cycles=15, random_state=0)
+
+    def search(lags):
+        model = SparseBayesNARXRegressorCV(lags, (6.0,), **settings)
+        return quietly(model, *lagging(400, 0))
+
+    late, at_once = search("auto"), search((5,))
+    results = late.cv_results_
+    (time,) = set(results["dead_time"][results["kept"]].tolist())
+    assert time <= 15 < time + 5
+    assert f"behind a dead time of {time} rows" in late.summary_
+    for member in late.estimators_:
+        lags = member.input_lags_
+        assert lags["valve"][0] in (time, time + 1) and lags["heat"][0] in (0, 1)
+        assert len(lags["valve"]) == len(lags["heat"])
+    # lags that were asked for begin at once
+    assert not at_once.cv_results_["dead_time"].any()
+    u, level = lagging(300, 1)
+    errors = [
+        np.sqrt(np.mean((model.predict(u, y_init=level[:40]) - level)[40:] ** 2))
+        for model in (late, at_once)
+    ]
+    assert errors[0] < 0.2 * errors[1]
+
+
 @pytest.mark.slow
 def test_defaults_on_a_small_record():
     """All but the candidates and the cycles, which would take long."""
@@ -62,7 +102,8 @@ def test_results(fitted):
     results = fitted.cv_results_
     names = ["model", "fitted_to", "lag", "reg_lambda", "include_current_input"]
     errors = ["test_error", "mean_test_error", "drift", "n_folds"]
-    assert list(results) == [*names, "output", *errors, "kept"]
+    assert list(results) == [*names, "output", "dead_time", *errors, "kept"]
+    assert not results["dead_time"].any()
     n_rows = len(results["model"])
     assert all(len(values) == n_rows for values in results.values())
     assert list(results["model"][:2]) == ["mean", "last value"]
@@ -104,7 +145,8 @@ def test_the_choice_has_the_least_error(fitted):
 def plain(model, candidate, seed):
     """The model that the search fits for one row of its results."""
     shared = {name: getattr(model, name) for name in SHARED}
-    kind, fitted_to, lag, strength, current_input, output = candidate
+    kind, fitted_to, lag, strength, current_input, output, dead_time = candidate
+    assert dead_time == 0
     shared["focus"] = str(fitted_to)
     if kind == "linear":
         shared["hidden_layer_sizes"] = ()

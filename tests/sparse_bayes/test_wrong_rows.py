@@ -127,7 +127,9 @@ def test_doubtful_outputs_are_neither_fitted_nor_scored():
     doubtful = np.zeros((N_ROWS, 1), dtype=bool)
     doubtful[130:140] = True
     candidate = Candidate("linear", "prediction", 2, 0.0, True)
-    settings = estimator()._settings_of_fits()
+    search = estimator()
+    search.n_features_in_ = 1
+    settings = search._settings_of_fits()
     starts = np.array([0, N_ROWS])
 
     def scored(value, fold):

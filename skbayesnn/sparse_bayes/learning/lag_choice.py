@@ -2,12 +2,15 @@ r"""How many lags a model gets that was given none.
 
 Linear ARX models with more and more lags are fitted without one stretch of the record
 at a time, and their one-step errors there are compared. Of the numbers that err hardly
-more than the best one, the smallest is taken.
+more than the best one, the smallest is taken. Where the record shows dead times, lags
+behind them are compared with lags that begin at once.
 
 The rows of each stretch are reduced to the triangle of their QR decomposition, which
 has the same squared errors: the fits without a stretch, and the errors in it, follow
 from the triangles. So a number of lags costs one pass through the record.
 """
+
+from functools import partial
 
 import numpy as np
 
@@ -23,36 +26,44 @@ EQUAL, LEAST_ERROR = 1.02, 1e-10
 ROWS_PER_WEIGHT = 4
 
 
-def choose_lag(make_record):
-    """The number of lags of all signals that have none given.
+def choose_lag(make_record, dead_times=()):
+    """The number of lags of all signals that have none given, and their dead times.
 
     Parameters
     ----------
     make_record : callable
-        ``make_record(n)`` gives the training record with n lags of these signals.
+        ``make_record(n, times)`` gives the training record with n lags of these
+        signals, those of the inputs behind the dead times.
+    dead_times : tuple of int
+        Of each input, in rows; empty for none.
 
     Returns
     -------
     n_lags : int
         The first candidate where the record is too short to compare any.
+    dead_times : tuple of int
+        As given if the best error with them is the least, else empty.
     """
-    candidates, rows = _comparable(make_record)
+    candidates, rows = {}, np.arange(0)
+    for times in dict.fromkeys([(), dead_times]):
+        found, rows = _comparable(partial(make_record, times=times), rows)
+        candidates |= {(n, times): record for n, record in found.items()}
     if len(candidates) < 2:
-        return CANDIDATES[0]
-    errors = [_held_out_error(record, rows) for record in candidates.values()]
-    limit = EQUAL * min(errors)
-    return next(
-        n for n, error in zip(candidates, errors, strict=True) if error <= limit
-    )
+        return CANDIDATES[0], ()
+    errors = {c: _held_out_error(record, rows) for c, record in candidates.items()}
+    _, chosen = min(errors, key=errors.get)
+    limit = EQUAL * min(errors.values())
+    return next(c for c in errors if c[1] == chosen and errors[c] <= limit)
 
 
-def _comparable(make_record):
+def _comparable(make_record, rows):
     """Records by their number of lags, and rows with a complete window in all.
 
     Numbers that would cost half of the rows, because these lie in short sessions or
-    beside gaps, or that leave too few rows for a fit, are left out.
+    beside gaps, or that leave too few rows for a fit, are left out. ``rows`` are those
+    that others have; none at first.
     """
-    candidates, rows = {}, np.arange(0)
+    candidates = {}
     for n in CANDIDATES:
         record = make_record(n)
         U, Y, lags, starts = record

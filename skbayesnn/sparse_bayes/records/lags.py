@@ -81,6 +81,15 @@ def expand_lags(lags, name):
     return sorted(int(lag) for lag in values)
 
 
+def lags_behind(dead_times, n_lags, include_current_input, names):
+    """Lags of inputs, by name: as many as usual, each input behind its dead time."""
+    first = 0 if include_current_input else 1
+    return {
+        name: list(range(time + first, time + n_lags + 1))
+        for name, time in zip(names, dead_times, strict=True)
+    }
+
+
 def lags_by_signal(lags, names, parameter):
     """For each signal its lags as the user gave them: the same for all, or by name."""
     if not isinstance(lags, Mapping):

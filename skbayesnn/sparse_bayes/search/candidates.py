@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..records.lags import lags_behind
+
 # A fold in which a candidate diverges counts as so many standard deviations of y.
 WORST_ERROR = 3.0
 # Smaller errors, of an output that does not change, count as this.
@@ -22,6 +24,7 @@ class Candidate(NamedTuple):
         where all candidates have the same
     max_cycles : of the last stage of fits of hidden states; 0 for lags
     output : "level" or "difference"
+    dead_times : rows of each input behind which its lags begin; empty for none
     """
 
     model: str
@@ -33,6 +36,18 @@ class Candidate(NamedTuple):
     activation: str = ""
     max_cycles: int = 0
     output: str = "level"
+    dead_times: tuple = ()
+
+    @property
+    def dead_time(self):
+        """The longest of its dead times, rows; 0 for none."""
+        return max(self.dead_times, default=0)
+
+    def input_lags(self, names):
+        """Lags of inputs with these names, for an estimator."""
+        if not self.dead_times:
+            return self.lag
+        return lags_behind(self.dead_times, self.lag, self.current_input, names)
 
     @property
     def is_arx(self):
@@ -43,6 +58,8 @@ class Candidate(NamedTuple):
         kind = {"prediction": "one-step", "simulation": "free-run"}[self.fitted_to]
         first = "0" if self.current_input else "1"
         what, how = f"{self.model} of lags {first} to {self.lag}", ""
+        if self.dead_times:
+            what += f" behind up to {self.dead_time} rows of dead time"
         if self.n_states:
             what = f"network of {self.n_states} hidden states"
             how = f", up to {self.max_cycles} cycles"

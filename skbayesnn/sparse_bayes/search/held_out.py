@@ -81,11 +81,13 @@ class Settings(NamedTuple):
 
     focus : errors that are compared
     lags, states : dict of parameters of networks of lags and of hidden states
+    input_names : by which dead times are told
     """
 
     focus: str
     lags: dict
     states: dict
+    input_names: tuple = ()
 
 
 class Data(NamedTuple):
@@ -261,7 +263,7 @@ def make_model(candidate, seed, settings):
     if candidate.model == "linear":
         parameters["hidden_layer_sizes"] = ()
     return SparseBayesNARXRegressor(
-        candidate.lag,
+        candidate.input_lags(settings.input_names),
         candidate.lag,
         include_current_input=candidate.current_input,
         output=candidate.output,

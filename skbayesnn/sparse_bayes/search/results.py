@@ -8,7 +8,7 @@ from .one_step_errors import LAGS
 # Columns of ``cv_results_`` that describe a candidate.
 COLUMNS = (
     *("model", "fitted_to", "lag", "reg_lambda", "include_current_input"),
-    "output",
+    *("output", "dead_time"),
 )
 
 # Fraction of the squared one-step errors that lags explain, from which on it is worth a
@@ -60,6 +60,7 @@ def summarize(table, kept, references, names=COLUMNS):
     errors[:, np.isnan(errors[2:]).all(axis=0)] = np.nan
     columns = dict(zip(Candidate._fields, zip(*rows, strict=True), strict=True))
     columns["include_current_input"] = columns["current_input"]
+    columns["dead_time"] = [row.dead_time for row in rows]
     results = {name: np.array(columns[name]) for name in names}
     tried = np.isfinite(errors)
     results["test_error"] = errors
@@ -113,6 +114,8 @@ def _describe(results, row):
     if results["model"][row] == "states":
         return f"network of {results['n_states'][row]} hidden states{said}"
     first = "0" if results["include_current_input"][row] else "1"
+    if results["dead_time"][row]:
+        said = f" behind a dead time of {results['dead_time'][row]} rows{said}"
     return f"{results['model'][row]} of lags {first} to {results['lag'][row]}{said}"
 
 

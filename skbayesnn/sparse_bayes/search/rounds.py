@@ -6,7 +6,8 @@ record, and its free run through that stretch is scored (its single steps for
 where they may still change the choice:
 
 1. references: the mean, the last value, and linear ARX models with more and more lags,
-   with and without u(t), of levels and of differences of the outputs;
+   with and without u(t), from now on or behind dead times, of levels and of differences
+   of the outputs;
 2. networks, of all lags and strengths, on three of the stretches;
 3. state-space networks on the same three, if they are asked for: one of each
    activation, and others only where one of them comes close;
@@ -113,6 +114,7 @@ class Search:
     outputs : which of `OUTPUTS`; with both, linear models tell whether differences are
         worth more fits
     n_outputs : number of outputs, each of which needs a state for its level
+    dead_times : tuple of int, of each input, which linear models may confirm; or empty
     drift : callable or None
         Takes a candidate, and returns its drift. It is asked where differences are
         tried. None for errors one step ahead, where nothing drifts.
@@ -133,13 +135,14 @@ class Search:
         models=("linear", "network"),
         outputs=("level",),
         n_outputs=1,
+        dead_times=(),
         drift=None,
     ):
         # with both outputs, linear models tell first whether differences are tried
         self.drift, self.measures_drift = drift, outputs == ("difference",)
         self.table, self.evaluate, self.kinds = table, evaluate, kinds
         self.models, self.outputs, self.n_outputs = models, outputs, n_outputs
-        self.current_input = current_input
+        self.current_input, self.dead_times = current_input, dead_times
         self.extend_lags = isinstance(lags, str)
         self.extend_strengths = isinstance(strengths, str)
         self.lags = list(LAGS) if self.extend_lags else lags
@@ -260,30 +263,55 @@ class Search:
         it at once.
         """
         if self.current_input != "auto":
-            return self.linear_models(self.current_input, output)
+            return self.behind_dead_times(
+                self.linear_models(self.current_input, output)
+            )
         both = {use: self.linear_models(use, output) for use in (False, True)}
         without, with_it = (
             min(map(self.of_all, models), default=np.inf) for models in both.values()
         )
         use = EQUAL * without > with_it
         self.forget(both[not use])
-        return both[use]
+        return self.behind_dead_times(both[use])
 
-    def linear_models(self, current_input, output):
+    def behind_dead_times(self, models):
+        """Linear models, or those behind dead times if these are better.
+
+        Lags that networks can have are compared: many lags of a linear model may reach
+        as far as few behind a dead time. If they even are better, they stay beside.
+        """
+        if not (models and self.dead_times):
+            return models
+        use, output = models[0].current_input, models[0].output
+        behind = self.linear_models(use, output, self.dead_times)
+
+        def least(models, longest=np.inf):
+            errors = [self.of_all(c) for c in models if c.lag <= longest]
+            return min(errors, default=np.inf)
+
+        longest = max(filter(self.limits.affordable, self.lags), default=0)
+        if not least(behind, longest) < least(models, longest):
+            self.forget(behind)
+            return models
+        if least(behind) <= EQUAL * least(models):
+            self.forget(models)
+        return behind
+
+    def linear_models(self, current_input, output, dead_times=()):
         """Linear ARX models by least squares, on all folds; the lags may grow."""
 
         def arx(lag):
             arguments = "linear", "prediction", lag, 0.0, current_input
-            return Candidate(*arguments, output=output)
+            return Candidate(*arguments, output=output, dead_times=dead_times)
 
         grid = LINEAR_LAGS if self.extend_lags else self.lags
-        lags = [lag for lag in grid if lag <= self.limits.longest]
+        lags = [lag for lag in grid if lag <= self.longest(dead_times)]
         lags = [lag for lag in lags if self.limits.linear(lag)] or lags[:1]
         self.try_all(map(arx, lags), self.order)
         best = self.table.ranked(map(arx, lags), self.order)
         # bound: lags grow up to the longest
         while self.extend_lags and best and best[0].lag == max(lags):
-            longer = self.longer(max(lags))
+            longer = self.longer(max(lags), dead_times)
             if longer is None or not self.limits.linear(longer):
                 break
             lags.append(longer)
@@ -291,15 +319,19 @@ class Search:
             best = self.table.ranked(map(arx, lags), self.order)
         return list(map(arx, lags))
 
-    def longer(self, lag):
+    def longest(self, dead_times):
+        """The longest lag of which stretches hold two windows behind dead times."""
+        return self.limits.longest - (max(dead_times, default=0) + 1) // 2
+
+    def longer(self, lag, dead_times):
         """The next longer lag of the grid, or None."""
         lag = round(LAG_GROWTH * lag)
-        return lag if lag <= self.limits.longest else None
+        return lag if lag <= self.longest(dead_times) else None
 
     def network_lags(self, linear):
         """Lags for networks: affordable, and not too short by the linear models."""
-        lags = [lag for lag in self.lags if lag <= self.limits.longest]
-        lags = lags or [self.limits.longest]
+        longest = self.longest(dead_times_of(linear))
+        lags = [lag for lag in self.lags if lag <= longest] or [longest]
         if not self.extend_lags:
             return lags
         lags = [lag for lag in lags if self.limits.affordable(lag)] or lags[:1]
@@ -314,7 +346,8 @@ class Search:
     def grid_round(self, linear):
         """Networks of all lags and strengths, on a few folds.
 
-        Linear models with the same output tell the lags, and whether u(t) is used.
+        Linear models with the same output tell the lags, and whether u(t) is used, and
+        dead times.
         Of two kinds the one-step fits get the weakest strength alone: where they are
         best, the others follow. Where the best candidate is at the end of a grid, this
         is continued.
@@ -336,6 +369,7 @@ class Search:
                     strength,
                     any(c.current_input for c in models),
                     output=output,
+                    dead_times=dead_times_of(models),
                 )
                 for output, models in linear.items()
                 for kind in self.kinds
@@ -364,7 +398,7 @@ class Search:
             following = self.next_strength(best.reg_lambda, strengths + self.strengths)
             new += [best._replace(reg_lambda=s) for s in following]
         if self.extend_lags and best.lag == max(c.lag for c in alike):
-            longer = self.longer(best.lag)
+            longer = self.longer(best.lag, best.dead_times)
             if longer is not None and self.limits.affordable(longer):
                 new.append(best._replace(lag=longer))
         return [c for c in new if c not in tried]
@@ -484,3 +518,16 @@ class Search:
         if best == min(strengths) and best / 3.0 >= low:
             following.append(round(best / 3.0, 3))
         return following
+
+
+def longest_dead_time(longest):
+    """That with which stretches hold two windows of the shortest lag of the grid.
+
+    ``longest`` is the longest lag without a dead time.
+    """
+    return 2 * (longest - LAGS[0])
+
+
+def dead_times_of(models):
+    """Those that linear models have confirmed."""
+    return models[0].dead_times if models else ()

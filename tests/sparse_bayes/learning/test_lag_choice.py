@@ -13,7 +13,11 @@ from skbayesnn.sparse_bayes.learning.lag_choice import (
 )
 from skbayesnn.sparse_bayes.learning.lagged_problem import windows
 from skbayesnn.sparse_bayes.learning.selection import stretches
-from skbayesnn.sparse_bayes.records.lags import complete_rows, make_lags
+from skbayesnn.sparse_bayes.records.lags import (
+    complete_rows,
+    lags_behind,
+    make_lags,
+)
 from skbayesnn.sparse_bayes.records.layout import Record
 
 
@@ -31,8 +35,12 @@ def autoregression(order, n_rows, seed=0, noise=0.1):
 def records_of(U, Y, starts=None, difference=False):
     starts = np.array([0, len(Y)]) if starts is None else starts
 
-    def make_record(n):
-        lags = make_lags(U.shape[1], Y.shape[1], n, n, True, difference=difference)
+    names = [f"x{k}" for k in range(U.shape[1])], [f"y{k}" for k in range(Y.shape[1])]
+
+    def make_record(n, times=()):
+        inputs = lags_behind(times, n, True, names[0]) if times else n
+        signals = U.shape[1], Y.shape[1]
+        lags = make_lags(*signals, inputs, n, True, names, difference)
         return Record(U, Y, lags, starts)
 
     return make_record
@@ -40,12 +48,12 @@ def records_of(U, Y, starts=None, difference=False):
 
 @pytest.mark.parametrize("order", [2, 5, 14])
 def test_order_of_an_autoregression(order):
-    assert choose_lag(records_of(*autoregression(order, 1000))) == order
+    assert choose_lag(records_of(*autoregression(order, 1000)))[0] == order
 
 
 def test_scales_and_offsets_do_not_matter():
     u, y = autoregression(3, 300)
-    assert choose_lag(records_of(1e6 * u + 1e9, 1e-6 * y - 3.0)) == 3
+    assert choose_lag(records_of(1e6 * u + 1e9, 1e-6 * y - 3.0))[0] == 3
 
 
 def test_errors_are_those_of_fits_without_a_stretch():
@@ -73,23 +81,33 @@ def test_errors_are_those_of_fits_without_a_stretch():
         for n, error in zip(candidates, errors, strict=True)
         if error <= EQUAL * min(errors)
     )
-    assert choose_lag(make_record) == expected
+    assert choose_lag(make_record) == (expected, ())
 
 
 def test_missing_values_and_short_sessions():
     u, y = autoregression(5, 400)
     y[::40] = np.nan
-    assert choose_lag(records_of(u, y)) == 5
+    assert choose_lag(records_of(u, y))[0] == 5
     # sessions of 16 rows do not hold two windows of more than 7 lags
     starts = np.arange(0, 401, 16)
-    assert choose_lag(records_of(u, y, starts)) == 5
-    assert choose_lag(records_of(u[:9], y[:9])) == 1
-    assert choose_lag(records_of(u, np.full_like(y, 2.0))) == 1
+    assert choose_lag(records_of(u, y, starts))[0] == 5
+    assert choose_lag(records_of(u[:9], y[:9]))[0] == 1
+    assert choose_lag(records_of(u, np.full_like(y, 2.0)))[0] == 1
 
 
 def test_noise_free_line_needs_no_more_lags_than_it_has():
     u, y = autoregression(3, 300, noise=0.0)
-    assert choose_lag(records_of(u, y)) == 3
+    assert choose_lag(records_of(u, y))[0] == 3
+
+
+def test_dead_times_are_taken_where_they_err_less():
+    u, y = autoregression(2, 440)
+    # behind a wrong dead time, the first lags are missing
+    assert choose_lag(records_of(u, y), (10,)) == (2, ())
+    # y(t) depends on the input at t - 41
+    late = records_of(u[40:], y[:-40])
+    assert choose_lag(late, (40,)) == (2, (40,))
+    assert choose_lag(late)[1] == ()
 
 
 def learn(u, y, *lags, **options):
@@ -105,6 +123,24 @@ def test_estimator_has_the_lags_of_the_choice():
     assert model.max_lag_ == 5 and model.input_lags == "auto"
     again = learn(u, y, model.input_lags_, model.output_lags_)
     assert_array_equal(again.predict(u, y[:, 0]), model.predict(u, y[:, 0]))
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_lags_begin_behind_a_dead_time(at_once):
+    u, y = autoregression(2, 440)
+    other = np.random.default_rng(1).standard_normal((400, 1))
+    u, y = np.hstack([u[40:], other]), y[:-40] + np.roll(other, 1, axis=0)
+    model = learn(u, y, include_current_input=at_once)
+    late, soon = model.input_lags_.values()
+    n_lags = len(model.output_lags_["y"])
+    assert late == list(range(late[0], late[0] + n_lags + at_once))
+    assert 40 - n_lags < late[0] <= 41 <= late[-1]
+    assert soon == list(range(not at_once, n_lags + 1))
+    # what is held out does not tell
+    options = dict(selection="validation", validation_fraction=0.5)
+    half = np.where(np.arange(400)[:, None] < 200, np.roll(u, -40, axis=0), u)
+    assert learn(half, y, **options).max_lag_ < 30
+    assert learn(u, y, [1, 2]).input_lags_["x0"] == [0, 1, 2]
 
 
 def test_one_of_both_is_chosen():
