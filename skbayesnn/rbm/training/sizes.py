@@ -1,17 +1,17 @@
 """The number of hidden units: sizes that double race for the validation rows.
 
-Each size is trained for the same number of rounds, from small random weights. The
-first one trains until it has left the plateau where all start, on which sizes cannot
-be told apart. Sizes double until two doublings of one have brought hardly anything. Of
-those that are hardly behind the best, the smallest has won, or the next one while all
-still gain much, or the best itself if it overfits. Against it, units that were found by
+Each size is trained for the same number of rounds, from small random weights. The first
+one trains until it has left the plateau where all start, on which sizes cannot be told
+apart. Sizes double until two doublings of one have brought hardly anything. Of those
+that are hardly behind the best, the smallest has won, or the next one while all still
+gain much, or the best itself if it overfits. Against it, units that were found by
 Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
 trains on from where it is. If it begins to overfit, random weights of the same size are
 trained on as far, too, and those of the next larger one, and so forth as long as the
-larger one is better. The best of them gets a weight decay, and trains to its end. If
-its chains do not move between its modes then, so that its likelihood is in doubt, the
-best smaller sizes are trained on as well, each for no longer, and the best of them is
-the result.
+larger one is better, and all smaller ones. The best of them gets a weight decay, and
+trains to its end. If its chains do not move between its modes then, so that its
+likelihood is in doubt, the best smaller sizes are trained on as well, each for no
+longer, and the best of them is the result.
 """
 
 from collections.abc import Callable
@@ -189,14 +189,14 @@ def _smaller(winner, runners):
 
 
 def _others(winner, runners):
-    """Those from random weights with no fewer units, the next size first.
+    """Those from random weights: fewer units, and no fewer with the next size first.
 
     Searched units learn faster at first, and may overfit the sooner.
     """
-    others = [one for one in runners if one.rival is None]
-    others = [one for one in others if one.n_units >= winner.n_units]
-    others = [one for one in others if one.name != winner.name]
-    return sorted(others, key=lambda one: one.n_units)
+    others = [one for one in runners if one.rival is None and one.name != winner.name]
+    others = sorted(others, key=lambda one: one.n_units)
+    fewer = [one for one in others if one.n_units < winner.n_units]
+    return fewer, others[len(fewer) :]
 
 
 class _Ended(Exception):
@@ -271,20 +271,32 @@ def _leave_plateau(runner, run):
 def _outlast(settings, run, winner, runners):
     """The winner, or another that is better where both have begun to overfit.
 
-    After a few updates, those that overfit later look alike. More units are tried until
-    they are no better. None of the others trains much longer than the winner.
+    After a few updates, those that overfit later look alike, and few units, which learn
+    more slowly, are behind. More units are tried until they are no better, and then all
+    that are fewer. None of the others trains much longer than the winner.
     """
     further = partial(run, stage="further", until=plans.needs_decay)
-    winner = further(winner, np.inf, {})
+    first = winner = further(winner, np.inf, {})
     if not plans.has_decayed(settings, winner.outcome.adapting):
         return winner
     n_rounds = winner.outcome.training.n_iter + _MORE_ROUNDS
-    for other in _others(winner, runners.values()):
+    fewer, others = _others(winner, runners.values())
+    for other in others:
         other = further(other, n_rounds, _effort([winner, other]))
         if other.score > winner.score:
             winner = other
         elif other.n_units > winner.n_units:
             break
+    for other in fewer:
+        other = further(other, n_rounds, _effort([first, other]))
+        winner = other if other.score > winner.score else winner
+    size = min(one.n_units for one in runners.values())
+    # bound: sizes halve down to one unit
+    while winner.n_units == size > 1:
+        size //= 2
+        other = Runner(f"{size} units", size, partial(_random_units, settings))
+        other = further(other, n_rounds)
+        winner = other if other.score > winner.score else winner
     return winner
 
 

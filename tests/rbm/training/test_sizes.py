@@ -411,26 +411,33 @@ def test_larger_sizes_follow_where_a_model_overfits(
 
 @pytest.mark.parametrize(
     ("winner", "expected"),
-    [("4 units", ["8 units"]), ("4 searched units", ["4 units", "8 units"])],
+    [
+        ("4 units", (["2 units"], ["8 units"])),
+        ("4 searched units", (["2 units"], ["4 units", "8 units"])),
+        ("8 units", (["2 units", "4 units"], [])),
+    ],
 )
 def test_random_weights_follow_where_searched_units_overfit(winner, expected):
     runners = [sizes.Runner(f"{n} units", n, None) for n in (8, 2, 4)]
     runners.append(sizes.Runner("4 searched units", 4, None, rival=runners[-1]))
     (winner,) = (one for one in runners if one.name == winner)
-    assert [one.name for one in sizes._others(winner, runners)] == expected
+    found = sizes._others(winner, runners)
+    assert tuple([one.name for one in some] for some in found) == expected
 
 
 @pytest.mark.parametrize(
     ("overfits", "validations", "n_tried", "expected"),
     [
-        (False, [], 0, -9.0),
-        # of the same size, and of two larger ones, against -9
-        (True, [-9.5, -9.6, -8.0], 2, -9.0),
-        (True, [-9.5, -8.5, -8.6], 3, -8.5),
-        (True, [-8.5, -8.6, -8.0], 2, -8.5),
+        (False, {}, "", -9.0),
+        # against -9 of 4 searched units
+        (True, {4: -9.5, 8: -9.6, 2: -9.6}, "4 8 2", -9.0),
+        (True, {4: -9.5, 8: -8.5, 16: -8.6, 2: -9.1}, "4 8 16 2", -8.5),
+        (True, {4: -8.5, 8: -8.6, 2: -8.6}, "4 8 2", -8.5),
+        (True, {4: -8.5, 8: -8.4, 16: -9, 2: -8.3, 1: -8.6}, "4 8 16 2 1", -8.3),
+        (True, {4: -8.5, 8: -8.6, 2: -8.4, 1: -8.2}, "4 8 2 1", -8.2),
     ],
 )
-def test_more_units_are_tried_until_they_are_worse(
+def test_other_sizes_are_tried_until_they_are_worse(
     overfits, validations, n_tried, expected
 ):
     """Whether or not random weights are better than searched units."""
@@ -444,24 +451,27 @@ def test_more_units_are_tried_until_they_are_worse(
         outcome = adaptive.Outcome(training, best, -60.0, None, state)
         return runner._replace(outcome=outcome)
 
-    def run(runner, n_rounds, effort, *, stage, until):
+    def run(runner, n_rounds, effort=None, *, stage, until):
         calls.append((runner.name, n_rounds, effort))
         assert until is plans.needs_decay
+        assert (effort is None) == (runner.outcome is None)
         if len(calls) == 1:
             return at(runner, -9.0, 20, 0.1 if overfits else 0.0)
-        return at(runner, validations[len(calls) - 2], 22)
+        return at(runner, validations[runner.n_units], 22)
 
-    runners = [at(sizes.Runner(f"{n} units", n, None), -9.9, 9) for n in (4, 8, 16)]
-    winner = sizes.Runner("4 searched units", 4, None, rival=runners[0])
+    runners = [at(sizes.Runner(f"{n} units", n, None), -9.9, 9) for n in (2, 4, 8, 16)]
+    winner = sizes.Runner("4 searched units", 4, None, rival=runners[1])
     winner = at(winner, -9.5, 9)
     by_name = {one.name: one for one in [*runners, winner]}
     found = sizes._outlast(settings_of(), run, winner, by_name)
     assert found.score == expected
-    others = ["4 units", "8 units", "16 units"][:n_tried]
+    others = [f"{n} units" for n in n_tried.split()]
     assert [name for name, *_ in calls] == ["4 searched units", *others]
     # others train hardly longer than the winner, by chains like its
     chains = {"n_replicas": 1, "n_gibbs_steps": 1}
-    assert calls[1:] == [(name, 22, chains) for name in others]
+    assert calls[1:] == [
+        (name, 22, None if name == "1 units" else chains) for name in others
+    ]
 
 
 @pytest.mark.parametrize(
