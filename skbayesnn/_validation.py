@@ -49,7 +49,11 @@ def validate_data(estimator, X, *y, **options):
         checked = validation.validate_data(estimator, X, *y, **options)
     if getattr(getattr(checked, "dtype", None), "kind", "") == "O":
         # categories of pandas pass as what they name
-        raise ValueError(_describe_text(X, "X") or "X must hold numbers, not objects.")
+        raise ValueError(
+            _describe_text(X, "X")
+            or "X must hold numbers, not objects. If all of them are numbers, as "
+            "categories of pandas may be, pass X.astype(float)."
+        )
     return checked
 
 

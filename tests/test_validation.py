@@ -61,6 +61,16 @@ def test_categories_and_times_are_named():
             estimator.fit(times[["b"]].to_numpy(), [0.0, 1.0])
 
 
+def test_categories_that_are_numbers_say_how_to_convert_them():
+    X = pd.DataFrame({"a": [0, 1, 1, 0], "b": [1, 0, 1, 0]}).astype("category")
+    model = ContrastiveDivergenceRBM(2, max_iter=1, random_state=0)
+    with pytest.raises(
+        ValueError, match=r"not objects[.].*categories.*X.astype\(float"
+    ):
+        model.fit(X)
+    assert model.fit(X.astype(float)).n_features_in_ == 2
+
+
 def test_times_of_polars_are_named():
     polars = pytest.importorskip("polars")
     X = pd.DataFrame({"a": [0, 1], "b": pd.date_range("2026-01-01", periods=2)})

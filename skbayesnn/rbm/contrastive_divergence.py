@@ -334,7 +334,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         """
         resumes = self.warm_start and hasattr(self, "components_")
         holds_out = self.max_iter == "auto" or self.early_stopping
-        job = open_job(self, X, X_val, resumes, holds_out, sample_weight)
+        job = open_job(self, X, y, X_val, resumes, holds_out, sample_weight)
         with job.checkpoint:
             self._fit(X, y, job, resumes)
         return self

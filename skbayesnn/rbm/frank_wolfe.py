@@ -408,7 +408,7 @@ class FrankWolfeRBM(BaseRBM):
         automatic_size = self.n_components == "auto"
         self._check_parameters(automatic_size)
         holds_out = automatic_size or self.early_stopping
-        job = open_job(self, X, X_val, resumes, holds_out, sample_weight)
+        job = open_job(self, X, y, X_val, resumes, holds_out, sample_weight)
         with job.checkpoint:
             self._fit(X, y, job, resumes)
         return self

@@ -60,9 +60,10 @@ class Start(NamedTuple):
     """duration of what came before in the same fit"""
 
 
-def open_job(estimator, X, X_val, resumes, holds_out, sample_weight=None):
+def open_job(estimator, X, y, X_val, resumes, holds_out, sample_weight=None):
     """Check the data of a fit, open its checkpoint, and hold rows out if asked to."""
     rows = check_rows(estimator, X, reset=not resumes)
+    _check_no_validation(y, rows)
     weights = check_weights(sample_weight, rows)
     given, X_given = None, None
     if X_val is not None:
@@ -93,6 +94,16 @@ def open_partial_job(estimator, X, resumes, sample_weight=None):
     rows = counted_rows(rows, weights, seed).in_canonical_order()
     dtype = estimator.components_.dtype if resumes else result_dtype(rows.X)
     return Job(rows, None, dtype, seed, Checkpoint(None, {}, seed))
+
+
+def _check_no_validation(y, rows):
+    """Refuse validation rows in the place of the target, which would not be read."""
+    n_targets = np.shape(y)[0] if np.ndim(y) else len(rows)
+    if n_targets != len(rows):
+        raise ValueError(
+            f"y has {n_targets} rows, and X has {len(rows)}. y is ignored: pass "
+            "validation rows by name, fit(X, X_val=...)."
+        )
 
 
 def split_rows(rows, fraction, seed):

@@ -3,12 +3,13 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
-from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm.model import BLOCK_ROWS
 from skbayesnn.rbm.training.rows import Rows, check_rows
 
@@ -180,3 +181,16 @@ def test_duplicates_are_summed_on_a_copy():
     assert_array_equal(rows.states(slice(None)), [[0, 1, 0], [1, 0, 0]])
     assert_array_equal(X.indices, indices)
     assert_array_equal(X.data, [0.4, 0.4, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, pd.DataFrame])
+@pytest.mark.parametrize("kind", [ContrastiveDivergenceRBM, FrankWolfeRBM])
+def test_validation_rows_in_the_place_of_y_are_refused(kind, make):
+    X = VALUES > 100
+    model = kind(2, max_iter=1) if kind is ContrastiveDivergenceRBM else kind(2)
+    message = r"y has 20 rows, and X has 50[.] .* fit\(X, X_val=[.]{3}\)"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, make(X[:20]))
+    # a target is ignored, as scikit-learn's transformers do
+    for y in (None, np.arange(50), [["a"]] * 50, pd.Series(range(50))):
+        assert model.fit(X, y).n_features_in_ == 7
