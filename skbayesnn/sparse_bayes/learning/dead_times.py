@@ -13,14 +13,22 @@ that comes at once, has 0.
 
 import numpy as np
 
-from ..records.lags import Lags, build_lag_matrix, complete_rows, usual_length
+from ..records.lags import (
+    Lags,
+    build_lag_matrix,
+    complete_rows,
+    n_complete_before,
+    usual_length,
+)
 
 # Lags of the outputs, and of each block. A shorter dead time lies within the block.
 BLOCK = 5
 # Farther back no block is moved, nor beyond a quarter of the sessions.
 LONGEST = 300
 # Rows that are looked at, at most, and per regressor at least.
-MOST_ROWS, ROWS_PER_WEIGHT = 6000, 8
+MOST_ROWS, ROWS_PER_WEIGHT = 4000, 8
+# What a constant column varies, relative to its size.
+ROUNDING = 1e-12
 # Times that the blocks of all inputs are moved in turn.
 N_SWEEPS = 2
 
@@ -49,8 +57,11 @@ def dead_times(U, Y, starts, longest=LONGEST):
         return ()
     times = [0] * n_inputs
     for _ in range(N_SWEEPS):
+        before = list(times)
         for signal in range(n_inputs):
             times[signal] = _first_place(*seen.moved(signal, times))
+        if times == before:
+            break
     times = tuple(time if time > BLOCK else 0 for time in times)
     return times if any(times) else ()
 
@@ -62,12 +73,12 @@ class _Seen:
         self.U, self.Y, self.longest = U, Y, longest
         self.signals = U.shape[1], Y.shape[1]
         n_inputs, n_outputs = self.signals
-        read = [(k, lag) for k in range(n_inputs) for lag in range(longest + BLOCK)]
-        read += [
-            (n_inputs + k, 1 + lag) for k in range(n_outputs) for lag in range(BLOCK)
-        ]
-        signal, lag = np.array(read).T
-        rows = complete_rows(U, Y, Lags(signal, lag, *self.signals), starts)
+        own = np.repeat(n_inputs + np.arange(n_outputs), BLOCK)
+        lag = np.tile(1 + np.arange(BLOCK), n_outputs)
+        rows = complete_rows(U, Y, Lags(own, lag, *self.signals), starts)
+        before = n_complete_before(U, Y[:, :0], starts)
+        read = np.isfinite(U).all(axis=1) & (before >= longest + BLOCK - 1)
+        rows = rows[read[rows]]
         self.rows = rows[:: -(-len(rows) // MOST_ROWS)] if len(rows) else rows
 
     def lags(self, signal, first, n=BLOCK):
@@ -91,7 +102,8 @@ class _Seen:
         known = _unit(np.hstack(known))
         past = self.lags(signal, 0, self.longest + BLOCK)
         both = _unit(np.hstack([past, self.Y[self.rows]]))
-        left = both - known @ np.linalg.lstsq(known, both)[0]
+        basis = np.linalg.qr(known[:, known.any(axis=0)])[0]
+        left = both - basis @ (basis.T @ both)
         return left[:, : past.shape[1]], left[:, past.shape[1] :]
 
 
@@ -116,7 +128,8 @@ def _first_place(past, targets):
 
 
 def _unit(columns):
-    """Columns of mean 0 and norm 1, but for constant ones."""
-    columns = columns - columns.mean(axis=0)
-    scale = np.linalg.norm(columns, axis=0)
-    return columns / np.where(scale > 0.0, scale, 1.0)
+    """Columns of mean 0 and norm 1; constant ones are 0."""
+    centred = columns - columns.mean(axis=0)
+    scale = np.linalg.norm(centred, axis=0)
+    varies = scale > ROUNDING * np.linalg.norm(columns, axis=0)
+    return np.where(varies, centred / np.where(varies, scale, 1.0), 0.0)

@@ -90,6 +90,7 @@ def test_sessions_holes_and_short_records():
     assert found(U[:, :0], Y) == ()
     assert found(np.zeros_like(U), Y) == () == found(U, np.zeros_like(Y))
     assert found(np.full_like(U, np.nan), Y) == ()
+    assert found(np.full_like(U, 0.1), Y) == () == found(U, np.full_like(Y, 0.3))
 
 
 def test_many_rows_are_looked_at_in_part():
