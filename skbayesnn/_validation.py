@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from numbers import Integral
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import validation
 
 from ._sklearn import validate_sample_weight
@@ -45,7 +46,7 @@ def validate_data(estimator, X, *y, **options):
         check_container(array, name)
         _check_times(array, name)
         _check_names_differ(array, name)
-    with np.errstate(invalid="ignore"), _text_named(named):
+    with np.errstate(invalid="ignore"), _places_named(named):
         checked = validation.validate_data(estimator, X, *y, **options)
     if getattr(getattr(checked, "dtype", None), "kind", "") == "O":
         # categories of pandas pass as what they name
@@ -60,13 +61,13 @@ def validate_data(estimator, X, *y, **options):
 def check_array(array, **options):
     """As scikit-learn's, without a warning before it refuses infinities."""
     named = [(array, options.get("input_name") or "The array")]
-    with np.errstate(invalid="ignore"), _text_named(named):
+    with np.errstate(invalid="ignore"), _places_named(named):
         return validation.check_array(array, **options)
 
 
 @contextmanager
-def _text_named(named):
-    """Say which column holds text, where scikit-learn only says that there is some.
+def _places_named(named):
+    """Say where there is text, infinity or NaN; scikit-learn only says that it is.
 
     ``named`` holds data and their names, in the order in which they are checked.
     """
@@ -74,6 +75,12 @@ def _text_named(named):
         yield
     except ValueError as error:
         text = str(error)
+        for array, name in named:
+            if text.startswith(f"Input {name} contains"):
+                place = _first_not_finite(
+                    array, np.isnan if "NaN" in text else np.isinf
+                )
+                raise ValueError(text + place) from error
         of_text = "convert string to float", "arrays of bytes/str", "Cannot cast"
         if not any(part in text for part in of_text):
             raise
@@ -82,6 +89,21 @@ def _text_named(named):
             if message is not None:
                 raise ValueError(message) from error
         raise
+
+
+def _first_not_finite(array, is_bad):
+    """Where the first value is that is not finite, as a sentence; or nothing."""
+    if issparse(array):
+        return ""
+    try:
+        found = np.argwhere(is_bad(np.asarray(array, dtype=np.float64)))
+    except (TypeError, ValueError):
+        return ""
+    if not len(found) or found.shape[1] > 2:
+        return ""
+    row, *column = found[0].tolist()
+    where = f", column {_column(array, *column)}" if column else ""
+    return f"\nThe first one is in row {row}{where}."
 
 
 def _describe_text(array, name):

@@ -61,6 +61,23 @@ def test_categories_and_times_are_named():
             estimator.fit(times[["b"]].to_numpy(), [0.0, 1.0])
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_the_first_value_that_is_not_finite_has_a_place(value):
+    X = np.ones((6, 3))
+    X[4, 1] = X[5, 0] = value
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    estimator = SparseBayesMLPRegressor()
+    for given, column in ((X, "1"), (frame, "'b'"), (X.tolist(), "1")):
+        message = rf"(?s)^Input X contains.*first one is in row 4, column {column}[.]$"
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(given, np.ones(6))
+    with pytest.raises(ValueError, match=r"(?s)Input y contains .*row 4[.]$"):
+        checks.check_array(X[:, 1], ensure_2d=False, input_name="y")
+    with pytest.raises(ValueError, match="Input X contains") as caught:
+        checks.validate_data(estimator, sparse.csr_array(X), accept_sparse=True)
+    assert "first one" not in str(caught.value)
+
+
 def test_categories_that_are_numbers_say_how_to_convert_them():
     X = pd.DataFrame({"a": [0, 1, 1, 0], "b": [1, 0, 1, 0]}).astype("category")
     model = ContrastiveDivergenceRBM(2, max_iter=1, random_state=0)

@@ -103,8 +103,8 @@ def check_training_record(estimator, X, y, sessions):
             "No row of y is correlated with those before it: were the rows shuffled, "
             "or drawn with replacement as a bagging estimator does? Lags need them in "
             "the order of time; cross-validate by TimeSeriesSplit. If they are in "
-            "order, the system has no memory that could be seen, and "
-            "SparseBayesMLPRegressor may be the model.",
+            "order, the system has no memory that could be seen: it may be sampled too "
+            "slowly, or SparseBayesMLPRegressor be the model.",
             SamplingWarning,
         )
     if sampling_time is not None:
