@@ -98,10 +98,11 @@ def open_partial_job(estimator, X, resumes, sample_weight=None):
 
 def _check_no_validation(y, rows):
     """Refuse validation rows in the place of the target, which would not be read."""
-    n_targets = np.shape(y)[0] if np.ndim(y) else len(rows)
-    if n_targets != len(rows):
+    # sparse matrices are no arrays
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
+    if shape and shape[0] != len(rows):
         raise ValueError(
-            f"y has {n_targets} rows, and X has {len(rows)}. y is ignored: pass "
+            f"y has {shape[0]} rows, and X has {len(rows)}. y is ignored: pass "
             "validation rows by name, fit(X, X_val=...)."
         )
 
