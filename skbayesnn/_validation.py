@@ -77,10 +77,8 @@ def _places_named(named):
         text = str(error)
         for array, name in named:
             if text.startswith(f"Input {name} contains"):
-                place = _first_not_finite(
-                    array, np.isnan if "NaN" in text else np.isinf
-                )
-                raise ValueError(text + place) from error
+                is_bad = np.isnan if "contains NaN" in text else np.isinf
+                raise ValueError(text + _first_not_finite(array, is_bad)) from error
         of_text = "convert string to float", "arrays of bytes/str", "Cannot cast"
         if not any(part in text for part in of_text):
             raise

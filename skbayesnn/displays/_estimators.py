@@ -10,6 +10,21 @@ def final_model(estimator):
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
+def components_of(estimator, display):
+    """A fitted model, or the last step of a pipeline, and its weights (n_units, n).
+
+    ``display`` names what draws them, for the error of a model without.
+    """
+    check_is_fitted(estimator)
+    model = final_model(estimator)
+    if not hasattr(model, "components_"):
+        raise ValueError(
+            f"{type(model).__name__} has no components_, the weights that {display} "
+            "draws."
+        )
+    return model, np.asarray(model.components_)
+
+
 def members(estimator):
     """Fitted networks and their weights: those of an ensemble, or the one model."""
     check_is_fitted(estimator)

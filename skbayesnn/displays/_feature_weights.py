@@ -1,11 +1,10 @@
 """Weights between named features and hidden units, the strongest first."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_count
-from ._estimators import final_model
-from ._figure import check_matplotlib, make_panels
+from ._estimators import components_of
+from ._figure import SMALL, add_color_bar, check_matplotlib, make_panels
 from ._shared_texts import document
 
 # Size of a cell in a new figure, in inches, and its largest side.
@@ -102,14 +101,7 @@ class FeatureWeightsDisplay:
         {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
-        model = final_model(estimator)
-        if not hasattr(model, "components_"):
-            raise ValueError(
-                f"{type(model).__name__} has no components_, the weights that "
-                f"{cls.__name__} draws."
-            )
-        components = np.asarray(model.components_, dtype=np.float64)
+        model, components = components_of(estimator, cls.__name__)
         names = _check_names(feature_names, model, components.shape[1])
         strength = np.linalg.norm(components, axis=1)
         units = np.sort(_largest(strength, check_count(n, "n", 1)))
@@ -158,13 +150,11 @@ class FeatureWeightsDisplay:
             interpolation="none",
         )
         panel.spines[:].set_visible(False)
-        panel.tick_params(length=0, labelsize=9)
+        panel.tick_params(length=0, labelsize=SMALL)
         _name_ticks(panel.yaxis, self.feature_names)
         _name_ticks(panel.xaxis, [str(unit) for unit in self.units])
         panel.set_xlabel("hidden unit", fontsize=10)
-        bar = self.figure_.colorbar(drawn, ax=panel, label="weight", shrink=0.8)
-        bar.ax.tick_params(labelsize=9)
-        bar.outline.set_visible(False)
+        add_color_bar(drawn, panel, "weight")
         return self
 
 

@@ -170,6 +170,13 @@ def _fitting_columns(ax, n_groups, n_panels):
     return max(range(1, min(n_panels, MAX_COLUMNS) + 1), key=legibility)
 
 
+def add_color_bar(drawn, ax, label):
+    """The bar of colours beside a picture that fills a panel."""
+    bar = ax.figure.colorbar(drawn, ax=ax, label=label, shrink=0.8)
+    bar.ax.tick_params(labelsize=SMALL)
+    bar.outline.set_visible(False)
+
+
 def choose_outputs(output, n_outputs):
     """Numbers of the outputs to draw: all of them, or the requested one."""
     if output is None:

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_count
-from ._estimators import final_model
-from ._figure import check_matplotlib, make_panels
+from ._estimators import components_of, final_model
+from ._figure import add_color_bar, check_matplotlib, make_panels
 from ._shared_texts import document
 
 # Side of the drawn images, in inches.
@@ -86,14 +86,7 @@ class ComponentsDisplay:
         {{no_matplotlib}}
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
-        model = final_model(estimator)
-        if not hasattr(model, "components_"):
-            raise ValueError(
-                f"{type(model).__name__} has no components_, the weights that "
-                "ComponentsDisplay draws."
-            )
-        weights = np.asarray(model.components_)
+        _, weights = components_of(estimator, cls.__name__)
         shape = _check_image_shape(image_shape, weights.shape[1])
         images = weights[: check_count(n, "n", 1)].reshape(-1, *shape)
         return cls(images, len(weights)).plot(ax, **kwargs)
@@ -135,9 +128,7 @@ class ComponentsDisplay:
         limit = largest if largest > 0.0 else 1.0
         self.figure_, self.axes_, drawn = _draw_images(ax, images, "RdBu_r", limit)
         self.ax_ = self.axes_[0, 0]
-        bar = self.figure_.colorbar(drawn, ax=self.ax_, label=label, shrink=0.8)
-        bar.ax.tick_params(labelsize=9)
-        bar.outline.set_visible(False)
+        add_color_bar(drawn, self.ax_, label)
         self.ax_.set_title(self._title(), fontsize=11)
         return self
 

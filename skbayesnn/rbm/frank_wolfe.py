@@ -196,9 +196,10 @@ class FrankWolfeRBM(BaseRBM):
         ``gain`` over that one, the ``n_updates`` that it got, and the
         ``log_likelihood`` and ``validation_log_likelihood`` that it reached (nats per
         sample). The last of them, with the size that won before, started from searched
-        units; its gain is over that winner after as many rounds. The entries of the
-        rounds follow, with the columns of `ContrastiveDivergenceRBM`; the first of them
-        belong to the comparison. A column is NaN where it does not apply.
+        units; its gain is over that winner after as many rounds. Halves of the smallest
+        size, which follow where a model overfits, have none. The entries of the rounds
+        follow, with the columns of `ContrastiveDivergenceRBM`; the first of them belong
+        to the comparison. A column is NaN where it does not apply.
     fine_tune_ : ContrastiveDivergenceRBM
         The fitted fine-tuner, if ``fine_tune`` is given and ``n_components`` is a
         number.

@@ -108,7 +108,7 @@ class Race(NamedTuple):
 
     winner: Runner
     training: Training
-    """its best model, with one entry of the history per start that ran"""
+    """its best model, with one entry of the history per start that raced"""
     runners: tuple
     """all that ran"""
 
@@ -227,13 +227,13 @@ def race(settings, search, job, task):
         (last,) = end.args
         winner = _best(runners.values())
         interrupted, stopped = last.interrupted, last.stopped
-    history = {}
-    for record in records or _records(runners.values()):
+    history, records = {}, records or _records(runners.values())
+    for record in records:
         history = append_record(history, record)
     training = Training(
         winner.outcome.best.state,
         history,
-        len(runners),
+        len(records),
         interrupted=interrupted,
         stopped=stopped,
     )

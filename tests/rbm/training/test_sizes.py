@@ -532,10 +532,11 @@ def test_a_race_is_resumed_at_any_stage(n_steps, from_one, monkeypatch, tmp_path
     assert_same_path(resumed.history_, whole.history_)
 
 
-@pytest.mark.filterwarnings("ignore:Nothing was learned")
-@pytest.mark.parametrize("place", ["1 units", "2 units", "training"])
-def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_path):
-    """Within the winner's further training, that of another, and the last one."""
+def resume_an_overfit_in(stage, monkeypatch, tmp_path):
+    """A fit that overfits, after one that was interrupted in this stage is the same.
+
+    Returns the model, and the stages that took updates.
+    """
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
     monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
     monkeypatch.setattr(
@@ -557,8 +558,6 @@ def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_
         patch.setattr(adaptive, "train", counted)
         patch.setattr(contrastive, "step", counted_step)
         whole = choosing(max_updates=3000).fit(data[0], X_val=data[1])
-    stage = place if place == "training" else f"{place}, further"
-    assert {"1 units, further", "2 units, further", "training"} <= set(taken)
     n_steps = (taken.index(stage) + len(taken) - taken[::-1].index(stage)) // 2
     model = choosing(max_updates=3000, checkpoint=tmp_path / "state")
     with monkeypatch.context() as patch:
@@ -568,6 +567,26 @@ def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_
     resumed = clone(model).fit(data[0], X_val=data[1])
     assert_same_model(resumed, whole)
     assert_same_path(resumed.history_, whole.history_)
+    assert whole.n_iter_ == len(whole.history_["n_updates"])
+    return whole, set(taken)
+
+
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
+@pytest.mark.parametrize("place", ["1 units", "2 units", "training"])
+def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_path):
+    """Within the winner's further training, that of another, and the last one."""
+    stage = place if place == "training" else f"{place}, further"
+    _, taken = resume_an_overfit_in(stage, monkeypatch, tmp_path)
+    assert {"1 units, further", "2 units, further", "training"} <= taken
+
+
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
+def test_halves_of_the_smallest_size_follow(up_to_four, monkeypatch, tmp_path):
+    """They are no part of the race that the history tells."""
+    monkeypatch.setattr(sizes, "_FIRST", 4)
+    whole, taken = resume_an_overfit_in("2 units", monkeypatch, tmp_path)
+    assert {"4 units, further", "2 units", "training"} <= taken
+    assert race_of(whole)["n_components"].tolist() == [4]
 
 
 @pytest.mark.slow
