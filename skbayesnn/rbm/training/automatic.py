@@ -189,7 +189,7 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
     try:
         found = _check(settings, job, outcome)
         whole = refit and job.whole is not None and not training.stopped
-        if whole and len(best.path) and found.training is training:
+        if whole and found.training is training:
             repeated = _repeat(settings, job, entrant.make_start, training, best)
             found = found._replace(training=repeated)
     except KeyboardInterrupt:
@@ -354,13 +354,14 @@ def _check(settings, job, outcome):
     worse = validation < independent - 3.0 * measured.error - chance - _ROUNDING
     # a fit that goes on from another may have a good start; and the best round of many
     # that have not left a start is one by chance
-    has_stayed = _had_time(settings, training)
-    has_stayed = has_stayed and not plans.has_left(independent, validation)
-    same = not best.n_updates or has_stayed
+    untrained = not best.n_updates
+    same = untrained or _had_time(settings, training)
+    same = same and not plans.has_left(independent, validation)
     same = same and validation <= independent + chance + _ROUNDING
     # steps without noise leave a start sooner, also for what is chance: one standard
     # error, as the best of many rounds is better by about as much
-    same |= settings.enumerates and validation <= independent + 0.5 * chance
+    by_chance = settings.enumerates and validation <= independent + 0.5 * chance
+    same |= by_chance and not untrained
     nothing = not _may_depend(job.train)
     if worse or same or nothing:
         state = _without_units(settings, job, _n_units(best))

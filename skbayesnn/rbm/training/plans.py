@@ -180,7 +180,7 @@ def decide(settings, n_rows, adapting):
     adapting = adapting._replace(best=best, others=tuple(others[:_MAX_OTHERS]))
     # a loss within the error of the estimates is none
     lost = current.validation < best.validation - noise(current, best)
-    lost = lost and not _is_on_plateau(current, best)
+    lost = lost and not _is_on_plateau(adapting, current)
     n_failed = 0 if gained else plan.n_failed + lost
     plan = plan._replace(n_failed=n_failed)
     ends = current.n_updates >= settings.max_updates
@@ -224,12 +224,16 @@ def noise(one, other):
     return max(_LEAST_LOSS, 2.0 * float(np.hypot(one.error, other.error)))
 
 
-def _is_on_plateau(current, best):
+def _is_on_plateau(adapting, current):
     """Whether a model has not left the likelihoods of its start in either direction.
 
     What its validation rows lose there is chance, and says nothing of step or decay.
+    A start that is better than independent features is on no plateau.
     """
-    if best.n_updates or current.n_updates >= PLATEAU_UPDATES:
+    best = adapting.best
+    starts_there = not has_left(adapting.first_score, best.validation)
+    is_early = not best.n_updates and current.n_updates < PLATEAU_UPDATES
+    if not (starts_there and is_early):
         return False
     moved = abs(current.log_likelihood - best.log_likelihood)
     return moved <= max(_LEAST_LOSS, PLATEAU * abs(best.log_likelihood))

@@ -4,11 +4,14 @@ Each size is trained for the same number of rounds, from small random weights. T
 one trains until it has left the plateau where all start, on which sizes cannot be told
 apart. Sizes double until two doublings of one have brought hardly anything. Of those
 that are hardly behind the best, the smallest has won, or the next one while all still
-gain much, or the best itself if it overfits. Against it, units that were found by
-Frank-Wolfe searches, each on rows of its own, run the same way. The better of both
-trains on from where it is. If it begins to overfit, random weights of the same size are
-trained on as far, too, and those of the next larger one, and so forth as long as the
-larger one is better, and all smaller ones. The best of them gets a weight decay, and
+gain much, or the best itself if it overfits. Against it, two other starts run the same
+way: units for the pairs of a tree (`pair_tree`), which are a model of all pairs that
+matter before any training, and units that were found by Frank-Wolfe searches, each on
+rows of its own. A tree is ahead at once, and learns the less: while the other may catch
+up soon, both train on. The best of them trains on from where it is. If it begins to
+overfit, random weights of the same size are trained on as far, too, and those of the
+next larger one, and so forth as long as the larger one is better, and all smaller ones.
+The best of them gets a weight decay, and
 trains to its end. If its chains do not move between its modes then, so that its
 likelihood is in doubt, the best smaller sizes are trained on as well, each for no
 longer, and the best of them is the result.
@@ -23,7 +26,7 @@ import numpy as np
 from ..._persistence import Progress
 from .. import model as solver
 from ..learning import contrastive, growth
-from . import adaptive, automatic, plans
+from . import adaptive, automatic, pair_tree, plans
 from .growing import MONITORED_ROWS, start_growth
 from .history import append_record, join_histories, print_round
 from .job import Start, computing
@@ -53,6 +56,9 @@ _SETTLED = 0.03
 # Doublings of a size that is hardly behind the best, after which they end: the next one
 # may yet win, and estimates are noisy.
 _IN_VAIN = 2
+# Doublings of the updates by which a tree has to be ahead, at what the last ones have
+# gained, and the rounds in which it may become so: up to 9,082 updates.
+_CATCHES_UP, _DUEL_ROUNDS = 2.0, 6
 # Smaller sizes that are trained to their end where the chains of the winner do not move
 # between its modes.
 _MAX_OTHERS = 2
@@ -215,7 +221,9 @@ def race(settings, search, job, task):
     records = None
     try:
         winner, stages = _race_sizes(settings, job, run)
-        winner = _challenge(settings, search, run, winner, stages)
+        searched = _searched(settings, search, winner.n_units)
+        winner = _try_tree(settings, job, run, winner, stages)
+        _, winner = _challenge(run, winner, stages, searched)
         # what all of them had reached by as many updates can be compared
         records = _records(runners.values())
         winner = _outlast(settings, run, winner, runners)
@@ -300,12 +308,9 @@ def _outlast(settings, run, winner, runners):
     return winner
 
 
-def _challenge(settings, search, run, winner, stages):
-    """The winner, or units that were searched if they come further."""
-    name, make_state = f"{winner.n_units} searched units", _searched_units
-    make_state = partial(make_state, settings, search)
-    new = Runner(name, winner.n_units, make_state, rival=winner)
-    effort = {}
+def _challenge(run, winner, stages, new):
+    """Another start as far as it came, and the winner of both."""
+    new, effort = new._replace(rival=winner), {}
     for n_rounds in stages:
         new = run(new, n_rounds, effort)
         score = winner.score_after(n_rounds)
@@ -313,7 +318,44 @@ def _challenge(settings, search, run, winner, stages):
         if is_hopeless or n_rounds >= winner.outcome.training.n_iter:
             break
         effort = _effort([winner, new])
-    return new if new.score > winner.score else winner
+    return new, (new if new.score > winner.score else winner)
+
+
+def _try_tree(settings, job, run, winner, stages):
+    """The winner, or units for the pairs of a tree, and others where these learn."""
+    if job.train.n_features > pair_tree.MAX_FEATURES:
+        return winner
+    n_units = winner.n_units
+    with computing(settings.n_jobs, settings.learning_rate):
+        n_pairs = len(pair_tree.tree_model(job.train).weights)
+    if not n_pairs:
+        return winner
+    make_state = partial(_tree_units, settings)
+    tree = Runner(f"tree of {n_pairs} pairs", n_pairs, make_state)
+    tree, best = _challenge(run, winner, stages, tree)
+    if n_units > n_pairs and tree.outcome.best.n_updates:
+        more = Runner(f"tree, {n_units} units", n_units, make_state)
+        _, best = _challenge(run, best, stages, more)
+    return best if best.rival is None else _duel(run, best, winner)
+
+
+def _duel(run, tree, winner):
+    """The better of both, when the winner so far can no longer catch up."""
+    first = winner.outcome.training.n_iter + 1
+    for n_rounds in range(first, first + _DUEL_ROUNDS):
+        lead = tree.score - winner.score
+        may_gain = _CATCHES_UP * (winner.gain - tree.gain)
+        if winner.has_ended or not 0.0 < lead < may_gain:
+            break
+        # a tree may need temperatures that only slow the other down
+        tree = run(tree, n_rounds, _effort([tree, winner]))
+        winner = run(winner, n_rounds, {})
+    return tree if tree.score > winner.score else winner
+
+
+def _searched(settings, search, n_units):
+    make_state = partial(_searched_units, settings, search)
+    return Runner(f"{n_units} searched units", n_units, make_state)
 
 
 def _best(runners):
@@ -459,6 +501,29 @@ def _random_units(settings, job, n_units):
     """The first state of a training from small random weights."""
     rbm = start_model("random", n_units, job.train, job.seed)
     return start_training(rbm, job.train, settings.batch_size, job.seed)
+
+
+def _tree_units(settings, job, n_units):
+    """The same with units for the pairs of a tree, and small random weights for others.
+
+    On other rows, the tree may have another number of pairs.
+    """
+    rows = job.train
+    with computing(settings.n_jobs, settings.learning_rate):
+        rbm = pair_tree.tree_model(rows, n_units)
+        others = start_model("random", n_units - len(rbm.weights), rows, job.seed)
+        rbm = _with_idle(rbm, others.weights, rows.mean())
+    return start_training(rbm, rows, settings.batch_size, job.seed)
+
+
+def _with_idle(rbm, weights, means):
+    """The model with more units, without what they add to the means of features.
+
+    At the mean of its inputs, the log factor of a unit has a slope of one half.
+    """
+    rbm = solver.append(rbm, weights, -weights @ means)
+    visible = rbm.visible - 0.5 * weights.sum(axis=0)
+    return rbm._replace(visible=visible.astype(np.float32))
 
 
 def _searched_units(settings, search, job, n_units):

@@ -254,15 +254,23 @@ def test_a_plateau_at_the_start_is_no_end():
 
 def test_a_loss_on_the_plateau_of_the_start_changes_nothing():
     """The training rows have not moved: nothing says that a step or decay is wrong."""
+
+    def decide(current, best, first_score=-30.0):
+        state = adapting(current, best, n_failed=plans._PATIENCE - 1)
+        state = state._replace(first_score=first_score)
+        return plans.decide(settings_of(), 1000, state)
+
     start = point(-30.0, train=-25.0, n_updates=0)
     for moved in (-0.05, 0.05):
         still = point(-30.0 - CLEAR, train=-25.0 + moved, n_updates=300)
-        found, done = decide(still, start, n_failed=plans._PATIENCE - 1)
+        found, done = decide(still, start)
         assert not done and found.current is still and found.plan.weight_decay == 0.0
+        # a start that is better than independent features is on no plateau
+        assert decide(still, start, first_score=-60.0)[0].current is start
     # but for ever, where they have moved, or behind the start
     late = point(-30.0 - CLEAR, train=-25.0, n_updates=plans.PLATEAU_UPDATES)
     overfits = point(-30.0 - CLEAR, train=-24.5, n_updates=300)
     behind = point(-30.0, train=-25.0, n_updates=100)
     for current, best in ((late, start), (overfits, start), (still, behind)):
-        found, _ = decide(current, best, n_failed=plans._PATIENCE - 1)
+        found, _ = decide(current, best)
         assert found.current is best and found.plan.weight_decay > 0.0

@@ -23,7 +23,7 @@ from training_points import adapting, point, settings_of
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive, growth
-from skbayesnn.rbm.training import adaptive, plans, sizes, tracking
+from skbayesnn.rbm.training import adaptive, pair_tree, plans, sizes, tracking
 from skbayesnn.rbm.training import automatic as checked
 
 N_FEATURES, NOISE = 20, 0.05
@@ -53,9 +53,10 @@ def choosing(max_updates=300, **parameters):
 
 @pytest.fixture
 def from_one(monkeypatch):
-    """Races begin with one unit, and are short."""
+    """Races begin with one unit, are short, and have no tree."""
     monkeypatch.setattr(sizes, "_FIRST", 1)
     monkeypatch.setattr(sizes, "MAX_UNITS", 8)
+    monkeypatch.setattr(pair_tree, "MAX_FEATURES", 0)
 
 
 @pytest.fixture
@@ -540,7 +541,10 @@ def resume_an_overfit_in(stage, monkeypatch, tmp_path):
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
     monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
     monkeypatch.setattr(
-        sizes, "_challenge", lambda settings, search, run, winner, stages: winner
+        sizes, "_challenge", lambda run, winner, stages, new: (new, winner)
+    )
+    monkeypatch.setattr(
+        sizes, "_try_tree", lambda settings, job, run, winner, stages: winner
     )
     train, step, stages, taken = adaptive.train, contrastive.step, [], []
 
@@ -685,6 +689,43 @@ def test_units_that_were_searched_start_the_training_if_they_gain(
     assert of_last in ([of_searched] if are_better else of_random)
     # its gain is over the winner
     assert np.sign(race_of(model)["gain"][-1]) == (1.0 if are_better else -1.0)
+
+
+@pytest.mark.parametrize(
+    ("winner", "trees", "sizes_gained", "expected", "n_rounds"),
+    [
+        # far ahead; behind
+        ((-20.0, 1.0), [(-10.0, 0.1)], [], "tree", 0),
+        ((-20.0, 1.0), [(-21.0, 0.1)], [], "units", 0),
+        # ahead, and overtaken in the second round
+        ((-20.0, 1.0), [(-19.0, 0.1)] * 3, [(-19.5, 0.9), (-18.9, 0.8)], "units", 2),
+        # ahead, and the other learns too little
+        ((-20.0, 1.0), [(-19.0, 0.1)] * 2, [(-19.9, 0.2)], "tree", 1),
+        # ahead to the end
+        ((-20.0, 1.0), [(-19.9, 0.0)] * 7, [(-20.0, 1.0)] * 6, "tree", 6),
+    ],
+)
+def test_a_tree_has_to_stay_ahead(winner, trees, sizes_gained, expected, n_rounds):
+    def begun(name, score, gain):
+        one = runner(8, score, gain)
+        history = SimpleNamespace(n_iter=9)
+        outcome = one.outcome._replace(training=history)
+        return one._replace(name=name, outcome=outcome)
+
+    later = {
+        "tree": iter([begun("tree", *one) for one in trees[1:]]),
+        "units": iter([begun("units", *one) for one in sizes_gained]),
+    }
+    ran = []
+
+    def run(one, n_rounds, effort):
+        ran.append((one.name, n_rounds))
+        return next(later[one.name])
+
+    found = sizes._duel(run, begun("tree", *trees[0]), begun("units", *winner))
+    assert found.name == expected
+    rounds = [(name, 10 + k) for k in range(n_rounds) for name in ("tree", "units")]
+    assert ran == rounds
 
 
 @pytest.mark.slow

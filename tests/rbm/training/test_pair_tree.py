@@ -1,0 +1,142 @@
+"""The tree of Chow and Liu as an RBM, by enumeration and by known trees."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skbayesnn import FrankWolfeRBM
+from skbayesnn.rbm import model as solver
+from skbayesnn.rbm.likelihood.exact import all_states, log_partition
+from skbayesnn.rbm.training import pair_tree
+from skbayesnn.rbm.training.pair_tree import tree_model
+from skbayesnn.rbm.training.rows import Rows
+
+# Probabilities that a feature repeats, or with the second half reverses, the one
+# before it.
+REPEATS = np.array([0.9, 0.8, 0.95, 0.1, 0.2, 0.3, 0.85])
+
+
+def chain(n_rows, repeats=REPEATS, seed=0):
+    """Rows of a Markov chain, and the log-likelihood of each."""
+    rng = np.random.default_rng(seed)
+    V = np.empty((n_rows, len(repeats) + 1), dtype=bool)
+    V[:, 0] = rng.random(n_rows) < 0.3
+    logs = np.where(V[:, 0], np.log(0.3), np.log(0.7))
+    for k, probability in enumerate(repeats):
+        same = rng.random(n_rows) < probability
+        V[:, k + 1] = V[:, k] == same
+        logs += np.log(np.where(same, probability, 1.0 - probability))
+    return V, logs
+
+
+def rows_of(X, threshold=0.5):
+    return Rows(X, threshold)
+
+
+def pairs_of(rbm):
+    return sorted(tuple(np.flatnonzero(w).tolist()) for w in rbm.weights)
+
+
+def log_probabilities(rbm, V):
+    values = -solver.free_energy(rbm, np.asarray(V, dtype=np.float32))
+    return values - log_partition(rbm)
+
+
+def test_the_model_has_the_joint_probabilities_of_all_pairs_of_the_tree():
+    X, _ = chain(400)
+    rbm = tree_model(rows_of(X))
+    assert pairs_of(rbm) == [(k, k + 1) for k in range(len(REPEATS))]
+    states = all_states(X.shape[1])
+    p = np.exp(log_probabilities(rbm, states))
+    assert_allclose(p.sum(), 1.0, rtol=1e-4)
+    found = (states.T * p) @ states
+    for i, j in pairs_of(rbm):
+        # one row of 401 is that of the prior
+        assert_allclose(found[i, j], (X[:, i] & X[:, j]).mean(), atol=3e-3)
+    assert_allclose(np.diagonal(found), X.mean(axis=0), atol=3e-3)
+
+
+def test_a_known_tree_is_learned_from_many_rows():
+    X, logs = chain(20000, seed=1)
+    values = log_probabilities(tree_model(rows_of(X)), X)
+    # with 15 parameters, by half of one over the number of rows
+    assert abs((values - logs).mean()) < 2e-3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_independent_features_have_no_pairs(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((300, 30)) < rng.uniform(0.02, 0.6, 30)
+    # ten data sets of 435 pairs, each of which errs with a probability of 3e-4: one
+    # pair in all of them by chance
+    assert len(tree_model(rows_of(X)).weights) <= 2
+
+
+def test_constant_features_and_copies_are_finite():
+    rng = np.random.default_rng(0)
+    x = rng.random(200) < 0.1
+    X = np.column_stack([x, x, x, ~x, np.zeros(200, bool), np.ones(200, bool)])
+    rbm = tree_model(rows_of(X))
+    assert len(rbm.weights) == 3
+    values = log_probabilities(rbm, X)
+    expected = np.log(np.where(x, x.mean(), 1.0 - x.mean()))
+    # but for what the prior and constant features leave to other states
+    assert np.abs(values - expected).max() < 0.1
+
+
+def test_the_pairs_with_most_information_are_kept():
+    X, _ = chain(2000)
+    rbm = tree_model(rows_of(X), max_units=3)
+    # those with 0.95, 0.9 and 0.1
+    assert pairs_of(rbm) == [(0, 1), (2, 3), (3, 4)]
+
+
+def test_sparse_rows_have_the_same_tree():
+    X, _ = chain(500)
+    whole = tree_model(rows_of(X.astype(np.uint8)))
+    other = tree_model(rows_of(sp.csr_matrix(X.astype(float))))
+    for one, two in zip(whole[:3], other[:3], strict=True):
+        assert_array_equal(one, two)
+
+
+def test_grey_values_are_probabilities():
+    X, _ = chain(3000)
+    grey = 0.05 + 0.9 * X
+    rbm = tree_model(rows_of(grey, threshold=None))
+    rng = np.random.default_rng(0)
+    drawn = tree_model(rows_of(rng.random((30 * len(X), 8)) < np.tile(grey, (30, 1))))
+    states = all_states(8)
+    difference = log_probabilities(rbm, states) - log_probabilities(drawn, states)
+    assert np.abs(difference).max() < 0.3
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_fit_keeps_a_tree_that_rows_cannot_tell_from_the_truth(seed):
+    X, _ = chain(400, np.tile(REPEATS, 3), seed)
+    test, logs = chain(4000, np.tile(REPEATS, 3), seed + 100)
+    model = FrankWolfeRBM(random_state=seed).fit(X[:300], X_val=X[300:])
+    of_tree = tree_model(rows_of(X[:300]))
+    assert_array_equal(model.n_components_, len(of_tree.weights))
+    assert model.score(test) > logs.mean() - 0.15
+
+
+def test_copies_cost_the_tree_next_to_nothing():
+    rng = np.random.default_rng(0)
+    X, logs = chain(800)
+    alone, copied = X, np.repeat(X, rng.integers(1, 3, X.shape[1]), axis=1)
+    scores = [
+        log_probabilities(tree_model(rows_of(V[:300])), V[300:]).mean()
+        for V in (alone, copied)
+    ]
+    assert abs(scores[0] - logs[300:].mean()) < 0.1
+    # a copy adds a pair, whose prior leaves half a row of 301 to other states
+    assert scores[0] - 0.02 < scores[1] < scores[0]
+
+
+def test_more_features_than_the_limit_have_no_tree(monkeypatch):
+    X, _ = chain(200)
+    monkeypatch.setattr(pair_tree, "MAX_FEATURES", 5)
+    monkeypatch.setattr(pair_tree, "tree_model", None)
+    model = FrankWolfeRBM(random_state=0).fit(X)
+    assert model.n_components_ >= 1
