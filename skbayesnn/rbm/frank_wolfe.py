@@ -195,9 +195,9 @@ class FrankWolfeRBM(BaseRBM):
         compared: ``n_components``, the ``change`` from the best one before, its
         ``gain`` over that one, the ``n_updates`` that it got, and the
         ``log_likelihood`` and ``validation_log_likelihood`` that it reached (nats per
-        sample). The last of them, with the size that won before, started from searched
-        units; its gain is over that winner after as many rounds. Halves of the smallest
-        size, which follow where a model overfits, have none. The entries of the rounds
+        sample). The last of them started from the pairs of a tree, if there are some, and
+        from searched units; their gain is over the winner before, after as many rounds.
+        Halves of the smallest size, which follow where a model overfits, have none. The entries of the rounds
         follow, with the columns of `ContrastiveDivergenceRBM`; the first of them belong
         to the comparison. A column is NaN where it does not apply.
     fine_tune_ : ContrastiveDivergenceRBM
@@ -222,10 +222,15 @@ class FrankWolfeRBM(BaseRBM):
     what was gained, or by a tenth of what twice the updates have gained. When two
     doublings of a size that equals the best are done, no larger ones are tried. The
     smallest of these equal ones wins; while twice the updates gain more than 3 % of the
-    whole, that with twice as many units; or the best itself if it overfits. At this
-    size, units found by Frank-Wolfe searches, each on rows of its own and scaled down
-    to a norm of 0.5, are trained the same way as a start against the random ones. The
-    better of both is not trained anew: it goes on from where it is, as
+    whole, that with twice as many units; or the best itself if it overfits. Two
+    other starts are trained the same way against it. Units for the pairs of a spanning
+    tree, the best that pairs can tell [5]_: with a unit for each pair that is more than
+    chance (by the extended BIC), an RBM is exactly this tree. It may have more units
+    than rows or 1024, and there is none beyond 3000 features. If training improves
+    it, it is tried with as many units as the winner, too; and while the winner may
+    catch up within two doublings of the updates, both train on. And units found by
+    Frank-Wolfe searches, each on rows of its own and scaled down to a norm of 0.5, of
+    the size that has won. The best is not trained anew: it goes on from where it is, as
     `ContrastiveDivergenceRBM` does with ``max_iter="auto"``: log-likelihoods are
     tracked during training [2]_, and chains that mix too slowly get several
     temperatures [3]_ [4]_. If it overfits, so that it needs weight decay, the random
@@ -267,6 +272,9 @@ class FrankWolfeRBM(BaseRBM):
        AISTATS, 2010.
     .. [4] K. Cho, T. Raiko, A. Ilin, "Parallel tempering is efficient for learning
        restricted Boltzmann machines", IJCNN, 2010.
+
+    .. [5] C. Chow, C. Liu, "Approximating discrete probability distributions with
+       dependence trees", IEEE Transactions on Information Theory 14(3), 1968.
 
     Examples
     --------
