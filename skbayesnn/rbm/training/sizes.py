@@ -328,7 +328,8 @@ def _try_tree(settings, job, run, winner, stages):
     n_units = winner.n_units
     with computing(settings.n_jobs, settings.learning_rate):
         n_pairs = len(pair_tree.tree_model(job.train).weights)
-    if not n_pairs:
+    # as for all sizes, no more units than rows
+    if not 0 < n_pairs <= len(job.train):
         return winner
     make_state = partial(_tree_units, settings)
     tree = Runner(f"tree of {n_pairs} pairs", n_pairs, make_state)
