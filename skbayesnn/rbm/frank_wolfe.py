@@ -227,9 +227,10 @@ class FrankWolfeRBM(BaseRBM):
     other starts are trained the same way against it. Units for the pairs of a spanning
     tree, the best that pairs can tell [5]_: with a unit for each pair that is more than
     chance (by the extended BIC), an RBM is exactly this tree. It may have more than
-    1024 units, but no more than rows, and there is none beyond 3000 features. If training improves
-    it, it is tried with as many units as the winner, too; and while the winner may
-    catch up within two doublings of the updates, both train on. And units found by
+    1024 units, but no more than rows, and there is none beyond 3000 features. If
+    training improves it, it is tried with as many units as the winner, too; and while
+    the winner may catch up within two doublings of the updates, both train on. And
+    units found by
     Frank-Wolfe searches, each on rows of its own and scaled down to a norm of 0.5, of
     the size that has won. The best is not trained anew: it goes on from where it is, as
     `ContrastiveDivergenceRBM` does with ``max_iter="auto"``: log-likelihoods are
