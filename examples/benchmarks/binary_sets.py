@@ -110,7 +110,7 @@ def run_defaults(make, data, n_seeds, rows):
         model = make(random_state=seed, n_jobs=N_JOBS)
         row = fit(model, train, X_val=validation) | decided(model)
         if make is FrankWolfeRBM:
-            # sizes from random weights, and at the end that from searched units
+            # sizes from random weights, a tree, and at the end searched units
             sizes = model.history_["n_components"]
             raced = np.isfinite(sizes)
             row["race"] = sizes[raced].tolist()

@@ -199,8 +199,8 @@ class FrankWolfeRBM(BaseRBM):
         and from searched units; their gain is over the winner before, after as many
         rounds. Halves of the smallest size, which follow where a model overfits, have
         none. The entries of the rounds follow, with the columns of
-        `ContrastiveDivergenceRBM`; the first of them belong
-        to the comparison. A column is NaN where it does not apply.
+        `ContrastiveDivergenceRBM`; the first of them belong to the comparison. A column
+        is NaN where it does not apply.
     fine_tune_ : ContrastiveDivergenceRBM
         The fitted fine-tuner, if ``fine_tune`` is given and ``n_components`` is a
         number.
@@ -223,22 +223,21 @@ class FrankWolfeRBM(BaseRBM):
     what was gained, or by a tenth of what twice the updates have gained. When two
     doublings of a size that equals the best are done, no larger ones are tried. The
     smallest of these equal ones wins; while twice the updates gain more than 3 % of the
-    whole, that with twice as many units; or the best itself if it overfits. Two
-    other starts are trained the same way against it. Units for the pairs of a spanning
-    tree, the best that pairs can tell [5]_: with a unit for each pair that is more than
+    whole, that with twice as many units; or the best itself if it overfits. Two other
+    starts are trained the same way against it. Units for the pairs of a spanning tree,
+    the best that pairs can tell [5]_: with a unit for each pair that is more than
     chance (by the extended BIC), an RBM is exactly this tree. It may have more than
     1024 units, but no more than rows, and there is none beyond 3000 features. If
     training improves it, it is tried with as many units as the winner, too; and while
     the winner may catch up within two doublings of the updates, both train on. And
-    units found by
-    Frank-Wolfe searches, each on rows of its own and scaled down to a norm of 0.5, of
-    the size that has won. The best is not trained anew: it goes on from where it is, as
-    `ContrastiveDivergenceRBM` does with ``max_iter="auto"``: log-likelihoods are
-    tracked during training [2]_, and chains that mix too slowly get several
-    temperatures [3]_ [4]_. If it overfits, so that it needs weight decay, the random
-    weights that searched units have beaten go on to where they overfit as well, and the
-    next larger size, and so forth while the larger one is better; the best of them
-    trains on. If nothing was gained in the end, as with parities, training begins
+    units found by Frank-Wolfe searches, each on rows of its own and scaled down to a
+    norm of 0.5, of the size that has won. The best is not trained anew: it goes on from
+    where it is, as `ContrastiveDivergenceRBM` does with ``max_iter="auto"``:
+    log-likelihoods are tracked during training [2]_, and chains that mix too slowly get
+    several temperatures [3]_ [4]_. If it overfits, so that it needs weight decay, the
+    random weights that searched units have beaten go on to where they overfit as well,
+    and the next larger size, and so forth while the larger one is better; the best of
+    them trains on. If nothing was gained in the end, as with parities, training begins
     again from larger random weights. If annealing in both directions contradicts itself
     in the end, or the rows, by more than 1 % of what training has gained (at least 1
     nat), up to two smaller sizes go on from where they are, too, each for no more

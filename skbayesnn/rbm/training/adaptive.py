@@ -25,15 +25,14 @@ import numpy as np
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive, mixing
-from ..likelihood import annealing
 from ..model import is_standard
 from . import changes, few_features, plans, tracking
-from .gap import log_probabilities, monitored_rows
+from .gap import mean_log_probability, monitored_rows
 from .history import append_record, print_round
 from .job import computing, resume
 from .outcome import Training
 from .plans import Adapting, Point
-from .start import base_of, independent_model
+from .start import base_of, normalised_independent_model
 
 # Training rows whose log-likelihood is compared with that of the validation rows.
 _MAX_MONITORED = 5000
@@ -165,15 +164,9 @@ def _begin(settings, job, start, monitored, base):
     point = Point(state, np.zeros((0, 7)), *tracked[:5], states)
     plan = plans.first_plan(settings, state)
     # what a start knows has been gained, too
-    first_score = min(tracked.validation, _independent_score(job, base))
-    return Adapting(point, point, plan, first_score)
-
-
-def _independent_score(job, base):
-    """Mean log-likelihood of the validation rows by independent features, nats."""
-    independent = independent_model(job.train)
-    log_partition = annealing.base_log_partition(independent, base)
-    return float(log_probabilities(independent, job.validation).mean()) - log_partition
+    independent, log_partition = normalised_independent_model(job.train)
+    score = mean_log_probability(independent, job.validation) - log_partition
+    return Adapting(point, point, plan, min(tracked.validation, score))
 
 
 def run_round(settings, job, adapting, monitored, base, number):

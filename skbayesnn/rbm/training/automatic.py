@@ -20,12 +20,17 @@ from ..._warnings import warn_caller
 from ...exceptions import MixingWarning
 from .. import model as solver
 from ..learning import contrastive
-from ..likelihood import annealing, enumerated
+from ..likelihood import enumerated
 from . import adaptive, plans
 from .gap import log_probabilities
 from .job import Start
 from .outcome import Training
-from .start import base_of, independent_model, larger_model, start_training
+from .start import (
+    independent_model,
+    larger_model,
+    normalised_independent_model,
+    start_training,
+)
 
 # What an adapted training starts with, where the estimator says "auto": the step size
 # of features with this variance or more, and the limit of the change of the log
@@ -392,8 +397,7 @@ def _independent(job, rbm):
     gained, it is on either side. That is two standard errors, or more of them where
     few rows tell how large one is (Student's t).
     """
-    independent = independent_model(job.train)
-    log_partition = annealing.base_log_partition(independent, base_of(job.train))
+    independent, log_partition = normalised_independent_model(job.train)
     values = log_probabilities(independent, job.validation)
     expected = float(values.mean() - log_partition)
     differences = log_probabilities(rbm, job.validation) - values

@@ -7,9 +7,8 @@ from ..._sklearn import on_one_blas_thread
 from ..._warnings import warn_caller
 from ...exceptions import MixingWarning
 from .. import model as solver
-from ..likelihood import annealing
 from ..likelihood.row_weights import log_row_weights
-from .start import base_of, independent_model
+from .start import normalised_independent_model
 
 # Rows by which both are judged, at least and at most, and draws of their hidden states.
 _LEAST_ROWS, _N_ROWS, _N_DRAWS = 50, 500, 500
@@ -32,9 +31,8 @@ def warn_if_worse(rbm, rows, seed):
     log_weights = log_row_weights(rbm, states, _N_DRAWS, seed)
     log_partition = logsumexp(log_weights) - np.log(len(log_weights))
     found = _mean(rbm, states) - log_partition
-    independent = independent_model(rows)
-    expected = _mean(independent, states)
-    expected -= annealing.base_log_partition(independent, base_of(rows))
+    independent, log_partition = normalised_independent_model(rows)
+    expected = _mean(independent, states) - log_partition
     if found < expected - _MAX_DIFFERENCE:
         warn_caller(
             "The model is worse than independent features: the training rows have a "

@@ -26,6 +26,9 @@ from .start import base_of
 MAX_FEATURES = 3000
 # Rows that a prior of independent features is worth.
 _PRIOR_ROWS = 1.0
+# Of states of a pair, where sums are rounded: the prior leaves them more, unless they
+# are far more unlikely than one in a million rows.
+_LEAST_PROBABILITY = 1e-12
 
 
 def tree_model(rows, max_units=None):
@@ -108,10 +111,9 @@ def _log_ratios(both, one, other):
     joint = np.stack([1.0 - one - other + both, other - both, one - both, both], axis=1)
     ones = np.stack([1.0 - one, one], axis=1)
     others = np.stack([1.0 - other, other], axis=1)
-    least = np.finfo(float).tiny
-    return np.log(np.maximum(joint.reshape(-1, 2, 2), least)) - np.log(
-        ones[:, :, None] * others[:, None, :]
-    )
+    # sums of grey values are rounded: nothing may be left of what is small
+    joint = np.maximum(joint.reshape(-1, 2, 2), _LEAST_PROBABILITY)
+    return np.log(joint) - np.log(ones[:, :, None] * others[:, None, :])
 
 
 def _units(log_ratios):

@@ -11,10 +11,9 @@ rows of its own. A tree is ahead at once, and learns the less: while the other m
 up soon, both train on. The best of them trains on from where it is. If it begins to
 overfit, random weights of the same size are trained on as far, too, and those of the
 next larger one, and so forth as long as the larger one is better, and all smaller ones.
-The best of them gets a weight decay, and
-trains to its end. If its chains do not move between its modes then, so that its
-likelihood is in doubt, the best smaller sizes are trained on as well, each for no
-longer, and the best of them is the result.
+The best of them gets a weight decay, and trains to its end. If its chains do not move
+between its modes then, so that its likelihood is in doubt, the best smaller sizes are
+trained on as well, each for no longer, and the best of them is the result.
 """
 
 from collections.abc import Callable
@@ -223,7 +222,7 @@ def race(settings, search, job, task):
         winner, stages = _race_sizes(settings, job, run)
         searched = _searched(settings, search, winner.n_units)
         winner = _try_tree(settings, job, run, winner, stages)
-        _, winner = _challenge(run, winner, stages, searched)
+        winner = _best([winner, _challenge(run, winner, stages, searched)])
         # what all of them had reached by as many updates can be compared
         records = _records(runners.values())
         winner = _outlast(settings, run, winner, runners)
@@ -309,7 +308,7 @@ def _outlast(settings, run, winner, runners):
 
 
 def _challenge(run, winner, stages, new):
-    """Another start as far as it came, and the winner of both."""
+    """Another start, as far as it came while it kept up with the winner."""
     new, effort = new._replace(rival=winner), {}
     for n_rounds in stages:
         new = run(new, n_rounds, effort)
@@ -318,7 +317,7 @@ def _challenge(run, winner, stages, new):
         if is_hopeless or n_rounds >= winner.outcome.training.n_iter:
             break
         effort = _effort([winner, new])
-    return new, (new if new.score > winner.score else winner)
+    return new
 
 
 def _try_tree(settings, job, run, winner, stages):
@@ -327,17 +326,19 @@ def _try_tree(settings, job, run, winner, stages):
         return winner
     n_units = winner.n_units
     with computing(settings.n_jobs, settings.learning_rate):
-        n_pairs = len(pair_tree.tree_model(job.train).weights)
+        pairs = pair_tree.tree_model(job.train)
+    n_pairs = len(pairs.weights)
     # as for all sizes, no more units than rows
     if not 0 < n_pairs <= len(job.train):
         return winner
-    make_state = partial(_tree_units, settings)
+    make_state = partial(_tree_units, settings, job.train, pairs)
     tree = Runner(f"tree of {n_pairs} pairs", n_pairs, make_state)
-    tree, best = _challenge(run, winner, stages, tree)
+    tree = _challenge(run, winner, stages, tree)
+    best = _best([winner, tree])
     if n_units > n_pairs and tree.outcome.best.n_updates:
         more = Runner(f"tree, {n_units} units", n_units, make_state)
-        _, best = _challenge(run, best, stages, more)
-    return best if best.rival is None else _duel(run, best, winner)
+        best = _best([best, _challenge(run, best, stages, more)])
+    return _duel(run, best, winner)
 
 
 def _duel(run, tree, winner):
@@ -351,10 +352,11 @@ def _duel(run, tree, winner):
         # a tree may need temperatures that only slow the other down
         tree = run(tree, n_rounds, _effort([tree, winner]))
         winner = run(winner, n_rounds, {})
-    return tree if tree.score > winner.score else winner
+    return _best([winner, tree])
 
 
 def _searched(settings, search, n_units):
+    """A start from so many units that Frank-Wolfe searches find."""
     make_state = partial(_searched_units, settings, search)
     return Runner(f"{n_units} searched units", n_units, make_state)
 
@@ -504,14 +506,15 @@ def _random_units(settings, job, n_units):
     return start_training(rbm, job.train, settings.batch_size, job.seed)
 
 
-def _tree_units(settings, job, n_units):
+def _tree_units(settings, seen, pairs, job, n_units):
     """The same with units for the pairs of a tree, and small random weights for others.
 
-    On other rows, the tree may have another number of pairs.
+    ``pairs`` are those of the rows that were ``seen``. On all rows, the tree may have
+    another number of them.
     """
     rows = job.train
     with computing(settings.n_jobs, settings.learning_rate):
-        rbm = pair_tree.tree_model(rows, n_units)
+        rbm = pairs if rows is seen else pair_tree.tree_model(rows, n_units)
         others = start_model("random", n_units - len(rbm.weights), rows, job.seed)
         rbm = _with_idle(rbm, others.weights, rows.mean())
     return start_training(rbm, rows, settings.batch_size, job.seed)

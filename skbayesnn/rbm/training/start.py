@@ -8,6 +8,7 @@ from ..._random import Stream, derived_seed, generator
 from ..._validation import check_array
 from .. import model as solver
 from ..learning import contrastive
+from ..likelihood import annealing
 
 # Rows from which the first offset of the hidden units is computed.
 _MAX_OFFSET_ROWS = 200
@@ -50,6 +51,12 @@ def base_of(rows):
 def independent_model(rows):
     """The model without hidden units, at the base rates of the rows."""
     return solver.independent_units(base_of(rows), rows.units)
+
+
+def normalised_independent_model(rows):
+    """The same, and its log partition function."""
+    rbm = independent_model(rows)
+    return rbm, annealing.base_log_partition(rbm, base_of(rows))
 
 
 def model_of_init(init, rows):

@@ -134,6 +134,35 @@ def test_copies_cost_the_tree_next_to_nothing():
     assert scores[0] - 0.02 < scores[1] < scores[0]
 
 
+def test_the_tree_of_a_result_is_that_of_all_rows():
+    X, _ = chain(400, np.tile(REPEATS, 3))
+    model = FrankWolfeRBM(random_state=0).fit(X)
+    assert model.n_updates_ == 0
+    of_all = tree_model(rows_of(X))
+    # units with weights: the tree of the rows that were trained on may have one more
+    units = model.components_[np.abs(model.components_).max(axis=1) > 0.5]
+    assert pairs_of(model_of(units)) == pairs_of(of_all)
+    assert_allclose(np.sort(units, axis=None), np.sort(of_all.weights, axis=None))
+
+
+def model_of(weights):
+    return solver.make_rbm(weights, np.zeros(len(weights)), np.zeros(weights.shape[1]))
+
+
+def names_of_stages(X, capsys, **parameters):
+    FrankWolfeRBM(random_state=0, verbose=True, **parameters).fit(X, X_val=X)
+    return {line.split(":")[0] for line in capsys.readouterr().out.splitlines()}
+
+
+def test_there_is_no_tree_with_more_pairs_than_rows(capsys):
+    """Columns that are copies: 29 pairs, of 60 and of 20 rows."""
+    rng = np.random.default_rng(0)
+    x = rng.random((60, 1)) < 0.5
+    X = np.repeat(x, 30, axis=1)
+    assert "tree of 29 pairs" in names_of_stages(X, capsys)
+    assert not any("tree" in name for name in names_of_stages(X[:20], capsys))
+
+
 def test_more_features_than_the_limit_have_no_tree(monkeypatch):
     X, _ = chain(200)
     monkeypatch.setattr(pair_tree, "MAX_FEATURES", 5)

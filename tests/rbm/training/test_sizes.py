@@ -540,9 +540,7 @@ def resume_an_overfit_in(stage, monkeypatch, tmp_path):
     """
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
     monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
-    monkeypatch.setattr(
-        sizes, "_challenge", lambda run, winner, stages, new: (new, winner)
-    )
+    monkeypatch.setattr(sizes, "_challenge", lambda run, winner, stages, new: winner)
     monkeypatch.setattr(
         sizes, "_try_tree", lambda settings, job, run, winner, stages: winner
     )
