@@ -77,3 +77,11 @@ def draw_likelihoods(axes, x, curves):
         axes.plot(
             x[known], values[known], label=label, marker=marker, markersize=4, **style
         )
+
+
+def mark_other_starts(axes, x, curves):
+    """Mark estimates that belong to no line, as `draw_likelihoods` takes them."""
+    for number, (name, values) in enumerate(curves.items()):
+        color = LIKELIHOODS[name][1]["color"]
+        label = "_" if number else "other starts"
+        axes.plot(x, values, "D", color=color, mfc="none", markersize=6, label=label)

@@ -5,7 +5,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._estimators import final_model
 from ._figure import GREEN, INK, check_matplotlib, make_panels, tidy, use_log_scale
-from ._likelihood_curves import draw_likelihoods, of_race, tracked_likelihoods
+from ._likelihood_curves import (
+    draw_likelihoods,
+    mark_other_starts,
+    of_race,
+    tracked_likelihoods,
+)
 from ._shared_texts import document
 
 # Columns of ``history_`` that only a model that grows has.
@@ -17,9 +22,9 @@ class GrowthDisplay:
     """Likelihoods and gains over the number of units of an RBM that chose its size.
 
     Above, the mean log-likelihood of training and validation rows that each size
-    reached in a race; below, what it gained over the best size before, or what each
-    unit was found to gain when it was added. A vertical line marks the size of the
-    fitted model, which was trained further.
+    reached in a race, and those of other starts as diamonds; below, what it gained over
+    the best size before, or what each unit was found to gain when it was added. A
+    vertical line marks the size of the fitted model, which was trained further.
 
     Use :meth:`from_estimator` to create it.
 
@@ -35,6 +40,8 @@ class GrowthDisplay:
         none.
     chosen : int
         Number of units of the fitted model.
+    others : ndarray of shape (n_steps,), dtype bool, default=None
+        Starts from other than small weights, which no line joins; None for no such.
 
     Attributes
     ----------
@@ -60,11 +67,12 @@ class GrowthDisplay:
     True
     """
 
-    def __init__(self, n_components, curves, gain, chosen):
+    def __init__(self, n_components, curves, gain, chosen, others=None):
         self.n_components = n_components
         self.curves = curves
         self.gain = gain
         self.chosen = chosen
+        self.others = others
 
     @classmethod
     @document
@@ -112,7 +120,11 @@ class GrowthDisplay:
         if "change" in history:  # known even at the first step of a given model
             added = history["change"] > 0
         gain = np.where(added, history["gain"], np.nan)
-        return cls(sizes, curves, gain, int(model.n_components_)).plot(ax, **kwargs)
+        others = None
+        if "from_small_weights" in history:
+            others = history["from_small_weights"] == 0.0
+        display = cls(sizes, curves, gain, int(model.n_components_), others)
+        return display.plot(ax, **kwargs)
 
     @document
     def plot(self, ax=None):
@@ -138,7 +150,15 @@ class GrowthDisplay:
             ax, 2, 1, (7.0, 5.6), sharex=True, height_ratios=(1.6, 1.0)
         )
         self.ax_, gains = self.axes_[:, 0]
-        draw_likelihoods(self.ax_, self.n_components, self.curves)
+        others = self.others
+        if others is None:
+            others = np.zeros(len(self.n_components), dtype=bool)
+        sizes = self.n_components[~others]
+        of_sizes = {name: values[~others] for name, values in self.curves.items()}
+        draw_likelihoods(self.ax_, sizes, of_sizes)
+        if others.any():
+            of_others = {name: values[others] for name, values in self.curves.items()}
+            mark_other_starts(self.ax_, self.n_components[others], of_others)
         known = np.isfinite(self.gain)
         found = self.gain[known]
         gains.plot(self.n_components[known], found, "o", color=GREEN, markersize=4)

@@ -42,6 +42,27 @@ def test_growth(grown):
     assert gains.get_xlabel() == "hidden units"
 
 
+def test_other_starts_are_marks_that_no_line_joins(grown):
+    random = np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0])
+    rbm = with_history(
+        grown,
+        n_components=np.array([1, 2, 4, 8, 3, 4]),
+        from_small_weights=random,
+        validation_log_likelihood=-np.arange(6.0),
+    )
+    likelihoods = GrowthDisplay.from_estimator(rbm).axes_[0, 0]
+    lines = lines_of(likelihoods)
+    x, y = lines["validation"]
+    assert_array_equal(x, [1, 2, 4, 8])
+    assert_array_equal(y, [0, -1, -2, -3])
+    marks = [line for line in likelihoods.get_lines() if line.get_marker() == "D"]
+    assert len(marks) == 2 and {line.get_linestyle() for line in marks} == {"None"}
+    for line in marks:
+        assert_array_equal(line.get_xdata(), [3, 4])
+    assert_array_equal(marks[-1].get_ydata(), [-4, -5])
+    assert legend_texts(likelihoods).count("other starts") == 1
+
+
 def test_chosen_size_may_be_smaller_than_the_last(grown):
     fewer = tracked(grown.truncate(1), **grown.history_)
     display = GrowthDisplay.from_estimator(fewer)

@@ -24,7 +24,8 @@ rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(train)
 print(rbm.n_components_, "units after", rbm.n_updates_, "updates")
 
 # %%
-# The comparison of the sizes:
+# The comparison of the sizes. Diamonds are other starts: the pairs of a tree, alone and
+# with more units, and units that were searched.
 GrowthDisplay.from_estimator(rbm)
 plt.show()
 

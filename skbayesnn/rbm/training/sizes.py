@@ -490,6 +490,7 @@ def _records(runners):
                 "n_components": one.n_units,
                 "change": one.n_units - (best.n_units if best else 0),
                 "gain": one.score - before,
+                "from_small_weights": float(one.rival is None),
                 "n_updates": training.history["n_updates"][-1],
                 "log_likelihood": point.log_likelihood,
                 "validation_log_likelihood": point.validation,

@@ -60,7 +60,7 @@ ROUNDS = {
     "correlation",
     "seconds",
 }
-SIZES = {"n_components", "change", "gain"}
+SIZES = {"n_components", "change", "gain", "from_small_weights"}
 
 
 @pytest.fixture(scope="module", params=AUTOMATIC)
