@@ -100,6 +100,7 @@ def test_the_race_is_recorded(from_one):
     assert_array_equal(race["n_components"][:-1], 2 ** np.arange(n_random))
     assert race["n_components"][-1] == model.n_components_
     assert race["change"][0] == 1
+    assert_array_equal(race["from_small_weights"], [1.0] * n_random + [0.0])
     assert (race["n_updates"] <= 300).all()
     # gains are differences of the validation likelihood to the best before
     validation, gain = race["validation_log_likelihood"], race["gain"]
