@@ -101,7 +101,9 @@ def _least_information(n_rows, n_features):
 def _spanning_pairs(information):
     """Both features of each pair of the tree, or of a forest: zeros are no pairs."""
     i, j = np.nonzero(np.triu(information))
-    pairs = coo_array((-information[i, j], (i, j)), shape=information.shape)
+    # SciPy 1.14 takes no wider indices
+    places = (i.astype(np.int32), j.astype(np.int32))
+    pairs = coo_array((-information[i, j], places), shape=information.shape)
     tree = minimum_spanning_tree(pairs.tocsr()).tocoo()
     return tree.row, tree.col
 
