@@ -82,7 +82,8 @@ TEXTS = {
     "log_partition_": """
         log_partition_ : float
             Log partition function in nats, computed when first asked for: exact if
-            there are at most 20 units or features, else an estimate.
+            there are at most 20 units or features, or if the weights other than zero
+            join them without cycles, else an estimate.
         """,
     "n_components_": """
         n_components_ : int

@@ -15,7 +15,7 @@ from .likelihood.bound import log_partition_bound
 from .likelihood.row_weights import log_row_weights
 from .model import is_standard
 
-# Enumerate rather than estimate up to so many units of the smaller side.
+# Enumerate rather than estimate up to so many units of the smaller side (0: a forest).
 _ENUMERATED_UNITS = 20
 # Chains of the estimates that `score` takes.
 _N_CHAINS = 100
@@ -45,8 +45,9 @@ class ScoringMixin:
     def log_partition_(self):
         """Log partition function in nats, computed once, when first asked for.
 
-        Enumerated if a side has at most 20 units, else ``log_partition("both")`` with
-        its defaults and random numbers that depend on ``random_state`` alone.
+        Exact if a side has at most 20 units or the weights other than zero form a
+        forest, else ``log_partition("both")`` with its defaults and random numbers that
+        depend on ``random_state`` alone.
 
         Warns
         -----
@@ -74,13 +75,14 @@ class ScoringMixin:
         Parameters
         ----------
         method : {"ais", "reverse_ais", "both", "exact"}, default="ais"
-            Annealed importance sampling [1]_ from independent units with the base
-            rates of the training data; the same from the model back to them; both
-            directions, combined by Bennett's acceptance ratio [2]_, which errs less
-            than either; or enumeration of the smaller side, of at most 25 units (the
-            visible side, if units have weights other than 1). The expectation of "ais"
-            lies below the true value, that of "reverse_ais" above it: where they
-            agree, both are reliable.
+            Annealed importance sampling [1]_ from independent units with the base rates
+            of the training data; the same from the model back to them; both directions,
+            combined by Bennett's acceptance ratio [2]_, which errs less than either; or
+            exactly: by enumeration of the smaller side, of at most 25 units (the
+            visible side, if units have weights other than 1), or unit by unit, if the
+            weights other than zero join them without cycles. The expectation of "ais"
+            lies below the true value, that of "reverse_ais" above it: where they agree,
+            both are reliable.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows at which the chains of the reverse run start, best training data. By
             default they start at states that the forward run has led to the model,

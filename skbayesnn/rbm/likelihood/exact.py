@@ -1,10 +1,11 @@
-"""The log partition function by enumeration of the states of one side."""
+"""The log partition function, exactly: over the states of one side, or of a forest."""
 
 import numpy as np
 from scipy.special import logsumexp
 
 from ..model import is_standard
 from ..states import sum_softplus
+from . import forest
 
 # Units whose states are enumerated.
 MAX_UNITS = 25
@@ -17,10 +18,13 @@ _HIGH_UNITS = 6
 def log_partition(rbm):
     """Sum over all states of the smaller side that can be summed over, in float64.
 
-    That is the hidden side only if all units have weight 1, and the visible side only
-    if its states can be enumerated. The caller limits BLAS to one thread, for the
-    rounding to be the same everywhere.
+    A forest of units is summed up whatever its size. Else that is the hidden side only
+    if all units have weight 1, and the visible side only if its states can be
+    enumerated. The caller limits BLAS to one thread, for the rounding to be the same
+    everywhere.
     """
+    if forest.is_forest(rbm):
+        return forest.log_partition(rbm)
     weights, hidden, visible, unit_weights = (
         np.asarray(array, dtype=np.float64) for array in rbm[:4]
     )
@@ -34,7 +38,9 @@ def log_partition(rbm):
 
 
 def size(rbm):
-    """Units of the side that `log_partition` sums over."""
+    """Units of the side whose states `log_partition` enumerates; 0 of a forest."""
+    if forest.is_forest(rbm):
+        return 0
     return rbm.weights.shape[0 if _sums_over_hidden(rbm) else 1]
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import FrankWolfeRBM
