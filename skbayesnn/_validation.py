@@ -20,6 +20,7 @@ __all__ = [
     "check_magnitude",
     "check_n_outputs",
     "check_outputs",
+    "check_row",
     "check_sample_weight",
     "check_sessions",
     "check_sparse",
@@ -46,6 +47,7 @@ def validate_data(estimator, X, *y, **options):
         check_container(array, name)
         _check_times(array, name)
         _check_names_differ(array, name)
+    _check_is_table(X)
     with np.errstate(invalid="ignore"), _places_named(named):
         checked = validation.validate_data(estimator, X, *y, **options)
     if getattr(getattr(checked, "dtype", None), "kind", "") == "O":
@@ -180,6 +182,17 @@ def _is_number(text):
     except ValueError:
         return False
     return True
+
+
+def _check_is_table(X):
+    """Refuse one-dimensional arrays; scikit-learn's message prints all of X."""
+    if not isinstance(X, np.ndarray) or X.ndim != 1:
+        return
+    raise ValueError(
+        f"Expected 2D array, got 1D array instead: X has shape {X.shape}. Reshape your "
+        "data: X.reshape(-1, 1) has a row for each value of a single feature, "
+        "X.reshape(1, -1) is a single sample."
+    )
 
 
 def check_container(array, name):
@@ -360,9 +373,33 @@ def check_count(value, name, least):
     """An integer argument of at least ``least``."""
     if not isinstance(value, Integral) or value < least:
         raise ValueError(
-            f"{name} must be an integer of at least {least}; got {value!r}."
+            f"{name} must be an integer of at least {least}; got {_shown(value)}."
         )
     return int(value)
+
+
+def _shown(value):
+    """A value in an error: what it is, where it has rows."""
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        return f"a {type(value).__name__}"
+    return repr(value)
+
+
+def check_row(values, n_values, name, what):
+    """The values of one row (n_values,) float64; a number, where it is one alone."""
+    try:
+        row = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must hold {n_values} {what}, numbers, those of one row; got "
+            f"{_shown(values)}."
+        ) from error
+    if row.size != n_values or row.ndim > 1:
+        raise ValueError(
+            f"{name} must hold {n_values} {what}, those of one row; got shape "
+            f"{row.shape}."
+        )
+    return row
 
 
 def check_sample_weight(sample_weight, X):

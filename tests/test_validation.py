@@ -5,7 +5,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from skbayesnn import ContrastiveDivergenceRBM, SparseBayesMLPRegressor
+from skbayesnn import (
+    ContrastiveDivergenceRBM,
+    SparseBayesMLPRegressor,
+    SparseBayesNARXRegressor,
+)
 from skbayesnn import _validation as checks
 
 
@@ -228,3 +232,51 @@ def test_what_sessions_may_be():
         checks.check_sessions("daily", 3)
     with pytest.raises(ValueError, match=r"shape \(3,\), or be .*; got shape \(2,\)"):
         checks.check_sessions([0, 1], 3)
+
+
+def test_one_dimension_is_refused_without_printing_the_array():
+    X = np.arange(5000.0)
+    for estimator in (SparseBayesNARXRegressor(), ContrastiveDivergenceRBM(2)):
+        with pytest.raises(
+            ValueError, match="Expected 2D array.*[(]5000,[)]"
+        ) as caught:
+            estimator.fit(X, X)
+        assert "X.reshape(-1, 1)" in str(caught.value)
+        assert len(str(caught.value)) < 300
+
+
+def test_inputs_in_a_row_are_told_to_be_columns():
+    X = np.ones((1, 50))
+    with pytest.raises(ValueError, match="1 sample.*pass X.T"):
+        SparseBayesNARXRegressor().fit(X, np.ones(50))
+
+
+def test_lists_of_records_are_told_of_sessions():
+    Xs, ys = [np.ones((9, 1)), np.ones((5, 1))], [np.ones(9), np.ones(5)]
+    message = "X is a list of 2 records.*sessions = "
+    with pytest.raises(ValueError, match=message):
+        SparseBayesNARXRegressor().fit(Xs, ys)
+    with pytest.raises(ValueError, match="y is a list of 2 records"):
+        SparseBayesNARXRegressor().fit(np.ones((14, 1)), Xs)
+
+
+def test_a_list_of_rows_is_a_table():
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    y = 0.1 * np.cumsum(X, axis=0)
+    one, other = (
+        SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=1, random_state=0).fit(U, Y)
+        for U, Y in ((X, y), (list(X), list(y)))
+    )
+    np.testing.assert_array_equal(one.predict(X, y), other.predict(X, y))
+
+
+def test_rows_and_counts_that_are_something_else():
+    with pytest.raises(ValueError, match="^u must hold 2 inputs, numbers,.*got 'a'"):
+        checks.check_row("a", 2, "u", "inputs")
+    with pytest.raises(ValueError, match="^u must hold 2 inputs,.*shape [(]3,[)]"):
+        checks.check_row([1, 2, 3], 2, "u", "inputs")
+    np.testing.assert_array_equal(checks.check_row(1, 1, "u", "inputs"), 1.0)
+    with pytest.raises(ValueError, match="n must be .* 1; got a DataFrame"):
+        checks.check_count(pd.DataFrame({"a": [1.0]}), "n", 1)
+    with pytest.raises(ValueError, match="n must be an integer.*got 'a'"):
+        checks.check_count("a", "n", 1)

@@ -70,6 +70,7 @@ def check_training_record(estimator, X, y, sessions):
             f"This {type(estimator).__name__} estimator requires y to be passed, but "
             "the target y is None."
         )
+    _refuse_lists_of_records(X, y)
     X, y, axis = split_record(X, y)
     names = column_names(y)
     y = checks.check_outputs(y)
@@ -80,14 +81,7 @@ def check_training_record(estimator, X, y, sessions):
         U = np.empty((len(Y), 0))
         estimator.n_features_in_ = 0
     else:
-        U = checks.validate_data(
-            estimator,
-            X,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2,
-        )
+        U = _check_inputs(estimator, X)
     U = checks.own(U)
     checks.check_lengths(U, Y, "X", "y")
     for array, name in ((U, "X"), (Y, "y")):
@@ -112,6 +106,41 @@ def check_training_record(estimator, X, y, sessions):
     attributes = {k: v for k, v in vars(estimator).items() if k in OF_INPUTS}
     end_time = None if sampling_time is None else axis.stamps[-1]
     return TrainingRecord(U, Y, starts, y.ndim == 1, attributes, end_time)
+
+
+def _refuse_lists_of_records(X, y):
+    """Say how several records are passed: lists of arrays have no shape of a table."""
+    for records, name in ((X, "X"), (y, "y")):
+        # a list of rows is a table, too
+        is_list = isinstance(records, list | tuple) and len(records)
+        if is_list and getattr(records[0], "ndim", 0) > 1:
+            raise ValueError(
+                f"{name} is a list of {len(records)} records; expected one table. Join "
+                "them below one another, X = np.concatenate(Xs) and "
+                "y = np.concatenate(ys), and say by sessions = "
+                "np.repeat(np.arange(len(Xs)), [len(X) for X in Xs]) where a new one "
+                "begins."
+            )
+
+
+def _check_inputs(estimator, X):
+    """Inputs as an array (n_rows, n_inputs), NaN where missing."""
+    try:
+        return checks.validate_data(
+            estimator,
+            X,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2,
+        )
+    except ValueError as error:
+        if "1 sample(s)" not in str(error):
+            raise
+        raise ValueError(
+            f"{error} Rows of X are samples, in the order of time, and columns are "
+            "inputs: pass X.T if it is the other way round."
+        ) from error
 
 
 def _refuse_common_names(estimator, names):

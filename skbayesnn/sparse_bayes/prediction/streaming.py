@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ... import _validation as checks
 from ..kernels import packed as stream
 from ..records.layout import Record
 from .ensemble import combine
@@ -407,13 +408,8 @@ class StreamingPredictor:
         if self._flat and isinstance(y, float):
             self._memory[self._n_inputs] = y
         else:
-            values = np.asarray(y, dtype=np.float64)
-            if values.size != self._n_outputs or values.ndim > 1:
-                raise ValueError(
-                    f"y must hold {self._n_outputs} outputs, those of one row; got "
-                    f"shape {values.shape}."
-                )
-            self._memory[self._output] = values
+            row = checks.check_row(y, self._n_outputs, "y", "outputs")
+            self._memory[self._output] = row
         self._steps.update()
 
     def run(self, X):
@@ -458,10 +454,5 @@ class StreamingPredictor:
         if u is None and not self._n_inputs:
             return
         # not None, which would become a NaN
-        values = np.asarray(() if u is None else u, dtype=np.float64)
-        if values.size != self._n_inputs or values.ndim > 1:
-            raise ValueError(
-                f"u must hold {self._n_inputs} inputs, those of one row; got shape "
-                f"{values.shape}."
-            )
-        self._memory[: self._n_inputs] = values
+        row = checks.check_row(() if u is None else u, self._n_inputs, "u", "inputs")
+        self._memory[: self._n_inputs] = row
