@@ -195,6 +195,9 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
         found = _check(settings, job, outcome)
         whole = refit and job.whole is not None and not training.stopped
         if whole and found.training is training:
+            if settings.verbose:
+                n_rows, n_updates = len(job.whole), best.n_updates
+                print(f"refit: {n_updates} updates on all {n_rows} rows")
             repeated = _repeat(settings, job, entrant.make_start, training, best)
             found = found._replace(training=repeated)
     except KeyboardInterrupt:
@@ -203,7 +206,7 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
         interrupted = training._replace(interrupted=True)
         return Found(interrupted, None, decisions(best))
     if settings.verbose:
-        print(_summary(best))
+        print(_summary(settings, outcome, best))
     seconds = time.perf_counter() - began
     progress = Progress(found, training.history, training.n_iter, seconds, done=True)
     job.checkpoint.save("result", progress, finished=True)
@@ -422,11 +425,17 @@ def _repeat(settings, job, make_start, training, best):
     return training if repeated is None else training._replace(state=repeated)
 
 
-def _summary(best):
+def _summary(settings, outcome, best):
     chosen = decisions(best)
-    return (
+    text = (
         f"chosen: {_n_units(best)} units, {chosen['n_updates_']} updates, "
         f"Gibbs steps {chosen['n_gibbs_steps_']}, temperatures "
         f"{chosen['n_replicas_']}, weight decay {chosen['weight_decay_']:.2g}, "
         f"validation log-likelihood {best.validation:.2f} nats"
     )
+    # the last round, in which the step size falls, is beyond the limit
+    n_updates = outcome.adapting.current.path[:-1, 0].sum()
+    if n_updates >= settings.max_updates:
+        gain = plans.gain_since(outcome.adapting, 0.5)
+        text += f"; max_updates ended it, {gain:.2f} of them by the second half"
+    return text

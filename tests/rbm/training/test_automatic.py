@@ -276,6 +276,16 @@ def test_one_line_says_what_was_chosen(fitted, capsys):
     assert values[5] == pytest.approx(best, abs=0.5)
 
 
+@pytest.mark.parametrize(("max_updates", "is_told"), [(300, True), (30000, False)])
+def test_a_training_that_its_limit_ended_says_so(max_updates, is_told, capsys):
+    model = ContrastiveDivergenceRBM(
+        4, max_iter="auto", max_updates=max_updates, random_state=0, verbose=True
+    ).fit(digits(40))
+    lines = capsys.readouterr().out.splitlines()
+    assert ("max_updates ended it" in lines[-1]) == is_told
+    assert lines[-2].startswith(f"refit: {model.n_updates_} updates on all 40 rows")
+
+
 def shift_estimates(monkeypatch, ahead, back):
     """Annealing in both directions is off by so many nats."""
     run_both = annealing.run_both
