@@ -69,6 +69,9 @@ class InconsistentVersionWarning(UserWarning):
 class MissingInputWarning(UserWarning):
     """Warn that a free run ends, because an input that it needs is missing.
 
+    Or, in the ``fit`` of an automatic search, that missing inputs cut the free runs by
+    which it compares models into short ones, whose errors are too small.
+
     See Also
     --------
     SparseBayesNARXRegressor.predict : Its ``fill_inputs`` holds or interpolates.

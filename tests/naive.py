@@ -461,11 +461,13 @@ def state_space_filter(layers, activation, U, Y, start, noise, horizon, S):
 def stretches(U, Y, regressors, sessions):
     """Gap-free stretches as (start, stop), and which rows follow a complete window."""
     max_lag = max(lag for _, lag in regressors)
+    of_outputs = [lag for signal, lag in regressors if signal >= U.shape[1]]
+    reach = max(of_outputs, default=0)
     found, windows, start = [], np.zeros(len(Y), dtype=bool), None
     for t in range(len(Y)):
         # a session is a run of equal ids
         inside = t >= max_lag and len(set(sessions[t - max_lag : t + 1])) == 1
-        windows[t] = inside and np.isfinite(Y[t - max_lag : t]).all()
+        windows[t] = inside and np.isfinite(Y[t - reach : t]).all()
         known = inside and all(
             np.isfinite(U[t - lag, signal])
             for signal, lag in regressors

@@ -324,7 +324,8 @@ class DynamicSystemRegressor(
             check_windows(data, lags)
             return data, {"models": kinds}
         if has_windows(data, lags):
-            return rows_for_all(data, _run_in(lags, states)), {"models": kinds}
+            n_before = _run_in(lags, states)
+            return rows_for_all(data, n_before, self.focus), {"models": kinds}
         # without linear models, nothing tells whether differences are needed
         output = "level" if self.output == "auto" else self.output
         return data, {"models": ("states",), "outputs": (output,)}

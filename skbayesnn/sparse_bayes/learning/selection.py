@@ -25,17 +25,15 @@ def held_out_rows(starts, fraction):
 def free_runs_through(record, scaling, Y):
     """Data of free runs through a record, scored against ``Y`` where that is not NaN.
 
-    Each run starts from measured outputs and passes through one stretch without gaps,
-    up to the last row that is scored. One step ahead the restarts hardly differ;
-    whether the errors add up when they are fed back tells good from bad.
+    Each run starts from measured outputs, passes through those that are missing, and
+    ends where an input is, or with the last row that is scored. One step ahead the
+    restarts hardly differ; whether the errors add up when they are fed back tells good
+    from bad.
     """
-    scored = np.isfinite(Y).any(axis=1)
-    pieces = []
-    for start, stop in gap_free_stretches(record):
-        last = np.flatnonzero(scored[start + record.lags.max_lag : stop])
-        if len(last):
-            pieces.append(slice(start, start + record.lags.max_lag + last[-1] + 1))
-    return free_runs_of(record, scaling, Y, pieces)
+    U, measured, lags, starts = record
+    weights = np.ones(Y.shape[1])
+    data, _ = free_run_data(U, measured, lags, starts, scaling, weights, Y)
+    return data
 
 
 def free_runs_of(record, scaling, Y, pieces):

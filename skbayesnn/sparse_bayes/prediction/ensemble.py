@@ -19,6 +19,11 @@ from .hidden_states import StateSpaceNetwork
 # Of sums of weights that should be one half; also in the median of `kernels.packed`.
 ROUNDING = 1e-9
 
+# A member that is as many times further from the mean of the ensemble, by its own
+# standard deviation and by its distance, as members are by the median is about to
+# diverge: the others would say so, too, if it were the system.
+_OUTLYING = 3.0
+
 
 @saved_as("LaggedNetwork")
 class LaggedNetwork(NamedTuple):
@@ -173,7 +178,8 @@ def combine(forecasts, weights):
     """The forecast of an ensemble: the mixture of its members' forecasts.
 
     Its mean is the weighted median of the members, which one member that leaves the
-    range on new data cannot spoil; its variance is that of the mixture. A member that
+    range on new data cannot spoil; its variance is that of the mixture, to which no
+    member adds more than the median one times the square of `_OUTLYING`. A member that
     diverged is excluded from then on. Where the remaining ones have less than half of
     the weight, the ensemble has diverged.
     """
@@ -189,6 +195,8 @@ def combine(forecasts, weights):
     std, least = None, None
 
     def root_of_mean(squares):
+        most = _OUTLYING**2 * _weighted_median(squares, fractions)
+        squares = np.minimum(squares, most)
         variance = np.sum(np.where(known, squares * fractions, 0.0), axis=0)
         return np.sqrt(np.where(lost, np.nan, variance))
 

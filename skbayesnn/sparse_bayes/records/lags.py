@@ -44,6 +44,14 @@ class Lags(NamedTuple):
             return int(far.max(initial=1))
         return int(self.lag.max(initial=0))
 
+    @property
+    def output_reach(self):
+        """Rows before the one to predict whose outputs are read."""
+        of_outputs = self.lag[self.signal >= self.n_inputs]
+        if self.difference:
+            return int(of_outputs.max(initial=0)) + 1
+        return int(of_outputs.max(initial=0))
+
     def by_name(self, input_names, output_names):
         """Two dicts, of inputs and of outputs: lists of lags by name."""
         lags = [

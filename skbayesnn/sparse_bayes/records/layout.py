@@ -95,23 +95,27 @@ def typical_step(Y, starts):
     return np.where(mean > 0.0, mean, 1.0)
 
 
-def free_run_data(U, Y, lags, starts, scaling, weights):
-    """Records as `FreeRunData` over their longest gap-free stretches.
+def free_run_data(U, Y, lags, starts, scaling, weights, target=None):
+    """Records as `FreeRunData` over their longest stretches without a missing input.
 
     A stretch starts where a complete window of measured outputs precedes it, and ends
     where an input is missing. Outputs may be missing within: the run continues
-    through them, and no error counts there.
+    through them, and no error counts there. With a ``target`` (n_rows, n_outputs),
+    errors count against it in place of ``Y``, and runs end with its last value.
     """
     session = np.repeat(starts[:-1], np.diff(starts))
     can_start = _complete_windows(Y, lags, session)
-    has_inputs = _inputs_known(U, lags, session)
-    rows, origin = _stretches(can_start, has_inputs, starts, lags.max_lag)
+    rows, origin = _stretches(can_start, _inputs_known(U, lags, session), lags, session)
+    if target is None:
+        target = Y
+    else:
+        rows, origin = _up_to_the_last(np.isfinite(target).any(axis=1), rows, origin)
     every = np.arange(len(lags.lag))
     run = lay_out(Record(U, Y, lags, starts), lags, scaling, every, rows, origin)
     shape = (len(rows), Y.shape[1])
     data = FreeRunData(
         X=run.X,
-        Y=(Y[rows] - scaling.y_offset) / scaling.y_scale,
+        Y=(target[rows] - scaling.y_offset) / scaling.y_scale,
         feedback=run.feedback,
         origin=origin,
         given=run.given,
@@ -124,12 +128,15 @@ def free_run_data(U, Y, lags, starts, scaling, weights):
 
 
 def _complete_windows(Y, lags, session):
-    """Rows whose ``max_lag`` rows before are in the session and wholly measured."""
+    """Rows before which all outputs are measured as far as lags of outputs reach.
+
+    Those whose ``max_lag`` rows before are in the session.
+    """
     missing = np.concatenate([[0], np.cumsum(~np.isfinite(Y).all(axis=1))])
     row = np.arange(len(Y))
-    first = row - lags.max_lag
-    inside = first >= session
-    return inside & (missing[row] == missing[np.where(inside, first, row)])
+    inside = row - lags.max_lag >= session
+    first = np.where(inside, row - lags.output_reach, row)
+    return inside & (missing[row] == missing[first])
 
 
 def _inputs_known(U, lags, session):
@@ -142,20 +149,26 @@ def _inputs_known(U, lags, session):
     return known
 
 
-def _stretches(can_start, has_inputs, starts, max_lag):
+def _stretches(can_start, has_inputs, lags, session):
     """Rows to simulate, and the number among them from which each is simulated."""
-    rows, origin = [], []
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
-        running = False
-        for row in range(start + max_lag, stop):
-            if not has_inputs[row]:
-                running = False
-            elif not running and can_start[row]:
-                running, first = True, len(rows)
-            if running:
-                rows.append(row)
-                origin.append(first)
-    return np.array(rows, dtype=np.int64), np.array(origin, dtype=np.int64)
+    row = np.arange(len(session))
+    may_run = has_inputs & (row - session >= lags.max_lag)
+    # the first row behind the last one that no run passes
+    free = np.maximum.accumulate(np.where(may_run, session, row + 1))
+    started = np.maximum.accumulate(np.where(may_run & can_start, row, -1))
+    running = may_run & (started >= free)
+    rows = np.flatnonzero(running)
+    first = (np.diff(rows, prepend=-2) > 1) | (free[rows] == rows)
+    return rows, np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
+
+
+def _up_to_the_last(counts, rows, origin):
+    """The same without what is behind the last row of a run that ``counts``."""
+    place = np.arange(len(rows))
+    last = np.full(len(rows), -1)
+    np.maximum.at(last, origin, np.where(counts[rows], place, -1))
+    kept = place <= last[origin]
+    return rows[kept], (np.cumsum(kept) - 1)[origin[kept]]
 
 
 def lay_out(record, lags, scaling, used, rows, origin):

@@ -150,25 +150,45 @@ class Data(NamedTuple):
         return Data(given, self.folds[rows], doubtful=doubtful)
 
 
-def rows_for_all(data, n_before):
+def rows_for_all(data, n_before, focus):
     """The data, where errors count only in rows that models of all kinds can predict.
 
-    Lags need a complete window, hidden states some rows that tell them: these are rows
-    without a missing value behind ``n_before`` others. These are fewer where half of
-    the complete rows of a stretch would not be left.
+    Lags need a complete window, hidden states some rows that tell them: ``n_before``
+    rows without a missing value. A single step needs them before each row, a free run
+    before its first row alone, from where it goes on until an input is missing. These
+    are fewer where half of the measured rows of a stretch would not be left.
     """
-    before = n_complete_before(data.U, data.Y, data.starts)
-    measured = is_complete(data.U, data.Y)
+    measured, reached = _predictable(data, focus)
     n_measured = np.bincount(data.folds[measured], minlength=1)
     # bound: halved down to no row
     while n_before:
         left = np.bincount(
-            data.folds[measured & (before >= n_before)], minlength=len(n_measured)
+            data.folds[measured & reached(n_before)], minlength=len(n_measured)
         )
         if (2 * left >= n_measured).all():
             break
         n_before //= 2
-    return data._replace(scored=measured & (before >= n_before))
+    return data._replace(scored=measured & reached(n_before))
+
+
+def _predictable(data, focus):
+    """Rows that may be scored, and a function of ``n_before`` that gives those reached.
+
+    Both are (n_rows,) bool.
+    """
+    U, Y, starts = data.U, data.Y, data.starts
+    before = n_complete_before(U, Y, starts)
+    if focus != "simulation":
+        return is_complete(U, Y), lambda n_before: before >= n_before
+    rows, known = np.arange(len(Y)), is_complete(U, Y[:, :0])
+    # where the present run can have begun at the earliest
+    first = rows - n_complete_before(U, Y[:, :0], starts)
+
+    def reached(n_before):
+        begun = np.where(known & (before >= n_before), rows, -1)
+        return known & (np.maximum.accumulate(begun) >= first)
+
+    return known & np.isfinite(Y).any(axis=1), reached
 
 
 def check_windows(data, lags):
@@ -324,14 +344,14 @@ def _errors_of_states(network, data, target, focus):
     """Mean squared errors (n_outputs,) of hidden states, as `mean_squared_errors`.
 
     The first rows of each record tell the state there, and are not scored. A free run
-    begins anew behind each gap, as those of lags do, if it is compared with these; a
-    filter needs it only where inputs are missing.
+    begins anew where inputs are missing, as those of lags do, if it is compared with
+    these, and behind as many complete rows; so does a filter.
     """
     record, horizon = Record(data.U, data.Y, None, data.starts), 1
     if focus == "simulation":
         horizon = np.inf
         if data.scored is not None:
-            record, target = _between_gaps(record, target)
+            record, target = _between_gaps(record, target, network.max_lag)
     found = network.forecast(record, network.max_lag, horizon, False)
     scored = np.isfinite(target)
     scored &= (_rows_behind(record.starts) >= network.max_lag)[:, None]
@@ -344,16 +364,24 @@ def _errors_of_states(network, data, target, focus):
     return mean_squares(sums, np.count_nonzero(scored, axis=0))
 
 
-def _between_gaps(record, target):
-    """Records without gaps, as far as a row of them is scored, and their targets."""
-    before = n_complete_before(record.U, record.Y, record.starts)
-    complete = is_complete(record.U, record.Y)
-    number = np.cumsum(before == 0)
-    scored = np.isfinite(target).any(axis=1) & complete
-    rows = complete & (np.bincount(number, scored)[number] > 0.0)
-    first = np.flatnonzero(before[rows] == 0)
-    starts = np.append(first, np.count_nonzero(rows))
-    return Record(record.U[rows], record.Y[rows], None, starts), target[rows]
+def _between_gaps(record, target, n_known):
+    """Records without a missing input, as far as one of their rows is scored.
+
+    Each begins with ``n_known`` complete rows. Also their targets.
+    """
+    U, Y, starts = record.U, record.Y, record.starts
+    rows, known = np.arange(len(Y)), is_complete(U, Y[:, :0])
+    # by its first row, the stretch that each row is in, and the last row of that
+    stretch = rows - n_complete_before(U, Y[:, :0], starts)
+    last = np.searchsorted(stretch, stretch, side="right") - 1
+    told = known & (n_complete_before(U, Y, starts) >= n_known)
+    has_been_told = np.maximum.accumulate(np.where(told, rows, -1)) >= stretch
+    scored = known & np.isfinite(target).any(axis=1)
+    kept = known & has_been_told[np.minimum(rows + n_known, last)]
+    kept &= np.bincount(stretch, scored)[stretch] > 0.0
+    starts = np.flatnonzero(np.diff(stretch[kept], prepend=-1))
+    starts = np.append(starts, np.count_nonzero(kept))
+    return Record(U[kept], Y[kept], None, starts), target[kept]
 
 
 def _rows_behind(starts):

@@ -21,6 +21,7 @@ from .one_step_errors import explained_by_lags
 from .results import COLUMNS, summarize
 from .runner import Clock, Runner
 from .samples import samples_to_score
+from .short_runs import warn_of_short_runs
 from .whole_record import Members, learn_members
 
 # Candidates that tell how many networks an ensemble needs, at least: one alone would
@@ -69,6 +70,8 @@ def search_members(
     """
     given, n_members = data.given, estimator.n_estimators
     warn_if_constant(given.Y)
+    if settings.focus == "simulation":
+        warn_of_short_runs(data)
     named = {"X": given.U, "y": given.Y, "sessions": given.starts}
     seed, clock = draw_seed(estimator.random_state), Clock(estimator.max_time)
     with open_checkpoint(estimator, named, seed) as checkpoint:

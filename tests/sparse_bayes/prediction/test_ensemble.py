@@ -37,11 +37,29 @@ def test_the_mean_is_the_weighted_median(values, weights, median):
 
 def test_the_variance_is_that_of_the_mixture():
     weights = np.array([0.5, 0.3, 0.2])
-    values, stds = np.array([1.0, 2.0, 5.0]), np.array([0.1, 0.2, 0.3])
+    values, stds = np.array([1.0, 2.0, 2.5]), np.array([0.1, 0.2, 0.3])
     found = combine(forecasts(values, stds), weights)
     center = found.mean[0, 0]
     expected = weights @ (stds**2 + (values - center) ** 2)
     assert_allclose(found.std[0, 0] ** 2, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value, std", [(80.0, 0.3), (2.0, 50.0), (-1e6, 1e9)])
+def test_a_member_that_is_about_to_diverge_does_not_spoil_the_variance(value, std):
+    values = np.array([1.0, 1.5, 2.0, 2.0, value])
+    stds = np.array([0.5, 0.5, 0.5, 0.5, std])
+    found = combine(forecasts(values, stds), np.full(5, 0.2))
+    assert_allclose(found.mean[0, 0], np.median(values))
+    square = stds**2 + (values - found.mean[0, 0]) ** 2
+    # 9 times what the median member has; the others count as they are
+    expected = (np.sort(square)[:4].sum() + 9.0 * np.median(square)) / 5.0
+    assert_allclose(found.std[0, 0] ** 2, expected, rtol=1e-12)
+
+
+def test_a_part_of_the_members_that_is_wild_is_no_outlier():
+    values, stds = np.array([1.0, 50.0]), np.array([0.5, 0.5])
+    found = combine(forecasts(values, stds), np.full(2, 0.5))
+    assert_allclose(found.std[0, 0] ** 2, 0.25 + 24.5**2, rtol=1e-12)
 
 
 def test_what_noise_and_start_ask_for_is_that_of_the_mixture():

@@ -99,7 +99,9 @@ RECORDS = [
     dict(n_inputs=0, output_lags=(1, 2), activation="logistic"),
     # an input may reach further back than every output
     dict(input_lags=(0, 5), output_lags=(1,)),
+    dict(input_lags=(0, 5), output_lags=(1,), missing_outputs=[3, 9]),
     dict(output_lags=(), input_lags=(1, 2)),
+    dict(output_lags=(), input_lags=(1, 2), missing_outputs=[1, 2, 9]),
     # the second session is too short, the third just long enough
     dict(sessions=(8, 3, 4, 9)),
     dict(missing_inputs=[8]),
@@ -159,6 +161,28 @@ def test_errors_count_where_outputs_are_measured(options):
     for start, stop in record.stretches()[0]:
         residual = record.simulate(start, stop) - record.Y[start:stop]
         squares += np.nansum((residual / record.scaling.y_scale) ** 2, axis=0)
+    assert_allclose(data.squared_errors(record.network), squares, rtol=1e-11)
+
+
+@pytest.mark.parametrize("options", RECORDS, ids=str)
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+def test_runs_against_a_target_end_with_its_last_value(options, share):
+    record = Record(**options)
+    rng = np.random.default_rng(1)
+    target = np.where(rng.random(record.Y.shape) < share, record.Y, np.nan)
+    data, _ = free_run_data(
+        *(record.U, record.Y, record.lags, record.starts, record.scaling),
+        record.weights,
+        target,
+    )
+    squares, n_rows = np.zeros(record.n_outputs), 0
+    for start, stop in record.stretches()[0]:
+        counts = np.flatnonzero(np.isfinite(target[start:stop]).any(axis=1))
+        if len(counts):
+            n_rows += counts[-1] + 1
+            residual = record.simulate(start, stop) - target[start:stop]
+            squares += np.nansum((residual / record.scaling.y_scale) ** 2, axis=0)
+    assert len(data.Y) == len(data.origin) == n_rows
     assert_allclose(data.squared_errors(record.network), squares, rtol=1e-11)
 
 
