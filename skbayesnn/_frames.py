@@ -3,7 +3,13 @@
 No library of frames is imported unless a frame of it is asked for.
 """
 
-__all__ = ["check_library", "check_names", "column_names", "make_frame"]
+__all__ = [
+    "check_library",
+    "check_names",
+    "column_names",
+    "make_frame",
+    "stamps_in_zone",
+]
 
 LIBRARIES = ("pandas", "polars")
 
@@ -55,6 +61,15 @@ def check_library(library):
         raise ImportError(
             f"Predictions as frames of {library} require it: pip install {library}"
         ) from error
+
+
+def stamps_in_zone(library, stamps, zone):
+    """Times of universal time as those of a zone: a pandas index, a polars series."""
+    module = check_library(library)
+    if library == "polars":
+        times = module.Series(stamps).dt
+        return times.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    return module.Index(stamps).tz_localize("UTC").tz_convert(zone)
 
 
 def make_frame(library, values, names, stamps=None, index=None):

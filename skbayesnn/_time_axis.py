@@ -40,10 +40,12 @@ class TimeAxis(NamedTuple):
 
     stamps : (n_rows,) datetime64, timedelta64 or numbers, NaT or NaN where missing
     is_time : False for numbers of rows
+    zone : name of the time zone of stamps, which are in universal time then
     """
 
     stamps: np.ndarray
     is_time: bool
+    zone: str | None = None
 
     @property
     def values(self):
@@ -63,7 +65,8 @@ def split_time(data, name):
     check_container(data, name)
     columns = getattr(data, "columns", None)
     if columns is not None and COLUMN in list(columns):
-        stamps = np.asarray(_without_zone(data[COLUMN]))
+        stamps, zone = _without_zone(data[COLUMN])
+        stamps = np.asarray(stamps)
         if stamps.dtype.kind not in "mMiuf":
             raise ValueError(
                 f"The column {COLUMN!r} of {name} is the time of each row: expected "
@@ -73,7 +76,7 @@ def split_time(data, name):
         # polars takes no keyword, pandas no bare name
         is_polars = type(data).__module__.startswith("polars")
         data = data.drop(COLUMN) if is_polars else data.drop(columns=COLUMN)
-        axis = TimeAxis(stamps, True)
+        axis = TimeAxis(stamps, True, zone)
     else:
         axis = _axis_of_index(getattr(data, "index", None))
     _refuse_other_times(data, name)
@@ -96,25 +99,45 @@ def _axis_of_index(index):
     dtype = getattr(index, "dtype", None)
     if dtype is None:
         return None
+    if getattr(index, "nlevels", 1) > 1:
+        return _refuse_levels_of_times(index)
     if hasattr(index, "to_timestamp"):
         index = index.to_timestamp()
-    index = _without_zone(index)
+    index, zone = _without_zone(index)
     kind = getattr(index.dtype, "kind", "O")
     if kind not in "mMiu":
         return None
-    return TimeAxis(index.to_numpy(), kind in "mM")
+    return TimeAxis(index.to_numpy(), kind in "mM", zone)
+
+
+def _refuse_levels_of_times(index):
+    """Refuse an index of several levels of which one is a time; others tell none."""
+    # a zone makes a type of pandas, whose kind is that of times
+    are_times = [getattr(level.dtype, "kind", "O") in "mM" for level in index.levels]
+    if not any(are_times):
+        return None
+    other = are_times.index(False) if False in are_times else 0
+    raise ValueError(
+        f"The index has {index.nlevels} levels, {list(index.names)}, one of them a "
+        "time: lags would reach from one record into the next. Keep the level of times "
+        f"alone, as X.droplevel({other}) does, and pass the other one as sessions, as "
+        f"X.index.get_level_values({other}) gives it."
+    )
 
 
 def _without_zone(stamps):
-    """Stamps with a time zone in universal time, in which no hour is twice."""
-    if getattr(getattr(stamps, "dtype", None), "time_zone", None) is not None:
+    """Stamps in universal time, in which no hour is twice, and their zone or None."""
+    dtype = getattr(stamps, "dtype", None)
+    zone = getattr(dtype, "time_zone", None)
+    if zone is not None:
         # a series of polars
-        return stamps.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    if getattr(getattr(stamps, "dtype", None), "tz", None) is None:
-        return stamps
+        return stamps.dt.convert_time_zone("UTC").dt.replace_time_zone(None), zone
+    zone = getattr(dtype, "tz", None)
+    if zone is None:
+        return stamps, None
     if hasattr(stamps, "dt"):
-        return stamps.dt.tz_convert("UTC").dt.tz_localize(None)
-    return stamps.tz_convert("UTC").tz_localize(None)
+        return stamps.dt.tz_convert("UTC").dt.tz_localize(None), str(zone)
+    return stamps.tz_convert("UTC").tz_localize(None), str(zone)
 
 
 def split_record(X, y):

@@ -48,6 +48,7 @@ def validate_data(estimator, X, *y, **options):
         _check_times(array, name)
         _check_names_differ(array, name)
     _check_is_table(X)
+    X = _with_counted_booleans(X)
     with np.errstate(invalid="ignore"), _places_named(named):
         checked = validation.validate_data(estimator, X, *y, **options)
     if getattr(getattr(checked, "dtype", None), "kind", "") == "O":
@@ -182,6 +183,18 @@ def _is_number(text):
     except ValueError:
         return False
     return True
+
+
+def _with_counted_booleans(X):
+    """A frame of polars whose columns of booleans with nulls hold 0, 1 and null.
+
+    As they are, they become objects, and so would all others.
+    """
+    if not (type(X).__module__.startswith("polars") and hasattr(X, "schema")):
+        return X
+    booleans = [name for name, dtype in X.schema.items() if str(dtype) == "Boolean"]
+    nulls = [name for name in booleans if X[name].null_count()]
+    return X.cast({name: int for name in nulls}) if nulls else X
 
 
 def _check_is_table(X):

@@ -69,3 +69,10 @@ def assert_same_ensemble(a, b):
     for one, other in zip(a.estimators_, b.estimators_, strict=True):
         for first, second in zip(one.coefs_, other.coefs_, strict=True):
             assert_array_equal(first, second)
+
+
+def errors_by_stretch(results):
+    """Held-out errors of ``cv_results_``, (n_rows, n_folds)."""
+    names = [name for name in results if name.startswith("split")]
+    assert names == [f"split{k}_test_error" for k in range(len(names))]
+    return np.column_stack([results[name] for name in names])

@@ -218,3 +218,53 @@ def test_times_in_another_column_are_refused(frames, zone):
     named = frames.DataFrame({"time": stamps, "other": stamps, "u": U})
     with pytest.raises(ValueError, match="column 'other' of X holds times"):
         model().fit(named, Y)
+
+
+ZONE = "Europe/Berlin"
+
+
+def test_forecasts_keep_the_time_zone():
+    record, future = FRAME.tz_localize(ZONE), FRAME[30:].tz_localize(ZONE)
+    level = LEVEL.tz_localize(ZONE)
+    fitted = model().set_output(predict="pandas").fit(record[:30], level[:30])
+    for arguments in (
+        {"X_future": future},
+        {"X_future": future.reset_index(drop=True)},
+        {"X_future": future, "X_past": record[:30], "y_past": level[:30]},
+    ):
+        ahead = fitted.forecast(**arguments)
+        assert (ahead.y_pred.index == future.index).all()
+        assert str(ahead.y_pred.index.tz) == ZONE
+        pd.testing.assert_index_equal(ahead.lower.index, ahead.y_pred.index)
+    assert ahead.time[0] == future.index[0].tz_convert("UTC").to_datetime64()
+    # of another place
+    other = fitted.forecast(X_future=future.tz_convert("Asia/Tokyo")).y_pred
+    assert str(other.index.tz) == "Asia/Tokyo"
+    np.testing.assert_array_equal(other, ahead.y_pred)
+
+
+def test_forecasts_of_polars_keep_the_time_zone():
+    polars = pytest.importorskip("polars")
+    stamps = polars.Series(TIMES.to_numpy()).dt.replace_time_zone("UTC")
+    stamps = stamps.dt.convert_time_zone(ZONE)
+    record = polars.DataFrame({"time": stamps, "u": U})
+    fitted = model().set_output(predict="polars").fit(record[:30], Y[:30])
+    ahead = fitted.forecast(X_future=record[30:]).y_pred
+    assert ahead["time"].dtype.time_zone == ZONE
+    assert (ahead["time"] == stamps[30:]).all()
+
+
+def test_a_level_of_times_beside_others_is_refused():
+    levels = [["mon", "tue"], pd.timedelta_range(0, periods=N // 2, freq="4s")]
+    index = pd.MultiIndex.from_product(levels, names=["batch", "time"])
+    frame = FRAME.set_axis(index)
+    with pytest.raises(ValueError, match="2 levels.*'batch'.*X.droplevel[(]0[)]"):
+        model().fit(frame, Y)
+    sessions = index.get_level_values(0)
+    assert model().fit(frame.droplevel(0), Y, sessions=sessions).sampling_time_ == 4.0
+    with pytest.raises(ValueError, match="X.droplevel[(]1[)]"):
+        model().fit(frame.swaplevel(), Y)
+    # levels of which none is a time
+    numbers = pd.MultiIndex.from_product([["a", "b"], range(N // 2)])
+    fitted = model().fit(FRAME.set_axis(numbers), Y)
+    assert not hasattr(fitted, "sampling_time_")

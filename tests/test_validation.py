@@ -270,6 +270,22 @@ def test_a_list_of_rows_is_a_table():
     np.testing.assert_array_equal(one.predict(X, y), other.predict(X, y))
 
 
+def test_booleans_of_polars_with_nulls_are_missing_values():
+    polars = pytest.importorskip("polars")
+    X = np.random.default_rng(0).random((60, 4)) < 0.4
+    frame = polars.DataFrame({f"v{k}": X[:, k] for k in range(4)})
+    model = ContrastiveDivergenceRBM(3, max_iter=3, random_state=0).fit(frame)
+    values = [None, *X[1:, 0].tolist()]
+    holed = frame.with_columns(polars.Series("v0", values))
+    expected = np.where(np.arange(60)[:, None] + np.arange(4), X, np.nan)
+    given = polars.DataFrame(expected, schema=frame.columns)
+    np.testing.assert_array_equal(
+        model.impute(holed, random_state=0), model.impute(given, random_state=0)
+    )
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.fit(holed)
+
+
 def test_rows_and_counts_that_are_something_else():
     with pytest.raises(ValueError, match="^u must hold 2 inputs, numbers,.*got 'a'"):
         checks.check_row("a", 2, "u", "inputs")

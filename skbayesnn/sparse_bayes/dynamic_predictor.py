@@ -302,7 +302,10 @@ class DynamicPredictorMixin(
                 "y_init."
             )
         return StreamingPredictor(
-            model.ensemble, state, single_output=model.single_output
+            model.ensemble,
+            state,
+            single_output=model.single_output,
+            input_names=getattr(self, "feature_names_in_", None),
         )
 
     @on_one_blas_thread

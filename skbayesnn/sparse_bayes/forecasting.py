@@ -75,9 +75,11 @@ class ForecastMixin:
             paths : ndarray of shape (n_steps, n_paths) or (n_steps, n_outputs, n_paths)
                 The draws.
             time : ndarray of shape (n_steps,) or None
-                Time of each row, where that of the record is known.
+                Time of each row, where that of the record is known; universal time, if
+                it has a time zone.
 
-            After ``set_output`` all but paths and time are frames.
+            After ``set_output`` all but paths and time are frames, with times in the
+            time zone of the record.
 
         Raises
         ------
@@ -109,9 +111,9 @@ class ForecastMixin:
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage must be between 0 and 1; got {coverage!r}.")
         check_way(fill_inputs)
-        end = self._model.end
+        end, zone = self._model.end, getattr(self, "_time_zone", None)
         if y_past is not None:
-            end = _end_of_past(self, X_past, y_past)
+            end, zone = _end_of_past(self, X_past, y_past)
         elif X_past is not None:
             raise ValueError("X_past needs y_past with as many rows; got y_past=None.")
         X_future, axis = split_time(X_future, "X_future")
@@ -120,6 +122,8 @@ class ForecastMixin:
         time = check_continuation(end.time, axis, sampling_time)
         if time is None:
             time = times_after(end.time, sampling_time, len(U))
+        else:
+            zone = axis.zone
         query = _query_after(self, end, U, fill_inputs)
         mean, std = predict_query(self, query, np.inf, True)
         z = ndtri(0.5 + 0.5 * coverage)
@@ -131,12 +135,12 @@ class ForecastMixin:
         )
         names = output_names(self, self._model.ensemble.n_outputs)
         for name, values in columns.items():
-            columns[name] = self._returned_at(values, names, time)
+            columns[name] = self._returned_at(values, names, time, zone)
         return Bunch(**columns, paths=paths, time=time)
 
 
 def _end_of_past(estimator, X, y):
-    """The end of the record that is followed on."""
+    """The end of the record that is followed on, and its time zone or None."""
     X, y, axis = split_record(X, y)
     Y = check_outputs(estimator, y, "y_past")
     if X is None and estimator.n_features_in_:
@@ -147,8 +151,10 @@ def _end_of_past(estimator, X, y):
     U = np.empty((len(Y), 0)) if X is None else check_inputs(estimator, X, "X_past")
     checks.check_lengths(U, Y, "X_past", "y_past")
     check_alone(axis, getattr(estimator, "sampling_time_", None))
-    time = axis.stamps[-1] if axis is not None and axis.is_time else None
-    return end_for(estimator._model.ensemble, U, Y, time)
+    time, zone = None, None
+    if axis is not None and axis.is_time:
+        time, zone = axis.stamps[-1], axis.zone
+    return end_for(estimator._model.ensemble, U, Y, time), zone
 
 
 def _future_inputs(estimator, n_steps, X):

@@ -162,10 +162,10 @@ class SparseBayesNARXRegressorCV(
         "simulation", the errors that the fit squares), ``lag``, ``reg_lambda`` (0 is a
         linear ARX model by least squares), ``include_current_input``, ``output``
         ("level" or "difference") and ``dead_time`` (rows, the longest of the inputs;
-        the members' ``input_lags_`` have all); ``test_error`` (n_rows, n_folds), root
-        mean squared errors in standard deviations of the outputs, of several their
-        geometric mean, at most 3, NaN for stretches on which the candidate was not
-        tried, with a column for each of the ``cv``, or fewer where these are fewer;
+        the members' ``input_lags_`` have all); ``split0_test_error`` and so on, one
+        for each of the ``cv`` stretches, or fewer where these are fewer: root mean
+        squared errors in standard deviations of the outputs, of several their geometric
+        mean, at most 3, NaN for stretches on which the candidate was not tried;
         ``mean_test_error``, their geometric mean, and ``n_folds``, the number of them;
         ``drift``, how far its fits drift apart on the inputs in another order, in the
         same unit, NaN where it was not measured; ``kept``, which are in the ensemble.

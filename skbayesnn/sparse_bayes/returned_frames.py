@@ -1,6 +1,6 @@
 """Predictions as data frames, for those who ask for them."""
 
-from .._frames import check_library, make_frame
+from .._frames import check_library, make_frame, stamps_in_zone
 from .._sklearn import OUTPUT_CONFIG
 from .._time_axis import split_time
 
@@ -60,13 +60,16 @@ class ReturnedFramesMixin:
                 return make_frame(library, columns, list(names), stamps, index)
         return make_frame(library, columns, list(names))
 
-    def _returned_at(self, values, names, time):
-        """The same for rows at given times, or None."""
+    def _returned_at(self, values, names, time, zone=None):
+        """The same for rows at given times, or None; universal ones of a time zone."""
         library = getattr(self, OUTPUT_CONFIG, {}).get("predict", "default")
         if library == "default":
             return values
         columns = values.reshape(len(values), -1)
-        if time is not None and library == "pandas" and time.dtype.kind in "mM":
+        is_time = time is not None and time.dtype.kind in "mM"
+        if is_time and zone is not None:
+            time = stamps_in_zone(library, time, zone)
+        if is_time and library == "pandas":
             index = check_library(library).Index(time)
             return make_frame(library, columns, list(names), index=index)
         return make_frame(library, columns, list(names), time)

@@ -18,6 +18,7 @@ OF_INPUTS = (
     "feature_names_in_",
     "output_names_",
     "sampling_time_",
+    "_time_zone",
 )
 
 
@@ -103,6 +104,7 @@ def check_training_record(estimator, X, y, sessions):
         )
     if sampling_time is not None:
         estimator.sampling_time_ = sampling_time
+        estimator._time_zone = axis.zone
     attributes = {k: v for k, v in vars(estimator).items() if k in OF_INPUTS}
     end_time = None if sampling_time is None else axis.stamps[-1]
     return TrainingRecord(U, Y, starts, y.ndim == 1, attributes, end_time)

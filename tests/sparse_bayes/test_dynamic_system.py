@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
-from search_cases import quietly, record, start_seeds
+from search_cases import errors_by_stretch, quietly, record, start_seeds
 from sklearn.exceptions import NotFittedError
 
 from skbayesnn import (
@@ -272,8 +272,10 @@ def test_every_kind_is_scored_on_the_same_stretches(monkeypatch):
     results = model.cv_results_
     of_states = np.flatnonzero(results["activation"] == "tanh")[0]
     of_lags = np.flatnonzero(results["model"] == "network")[0]
-    errors = results["test_error"][of_states]
-    assert_array_equal(np.isfinite(errors), np.isfinite(results["test_error"][of_lags]))
+    errors = errors_by_stretch(results)[of_states]
+    assert_array_equal(
+        np.isfinite(errors), np.isfinite(errors_by_stretch(results)[of_lags])
+    )
     seeds = start_seeds(CV)
     for left_out in range(CV):
         plain = SparseBayesStateSpaceRegressor(
@@ -449,7 +451,7 @@ def test_a_hole_is_no_stretch(data):
     hole = np.where((np.arange(150) >= 60) & (np.arange(150) < 120), np.nan, y)
     model = quietly(estimator(cv=4, kinds=("linear", "network")), u, hole)
     results = model.cv_results_
-    errors = results["test_error"][results["model"] == "linear"]
+    errors = errors_by_stretch(results)[results["model"] == "linear"]
     assert np.isfinite(errors).all() and (errors < 2.0).all()
 
 
@@ -460,7 +462,9 @@ def states_alone(data, **options):
     # as many measured rows in each; another one is with the one before
     count = np.cumsum(np.isfinite(u[:, 0] + y))
     fold = (count - 1) * CV // count[-1]
-    errors = model.cv_results_["test_error"][model.cv_results_["activation"] == "tanh"]
+    errors = errors_by_stretch(model.cv_results_)[
+        model.cv_results_["activation"] == "tanh"
+    ]
     for number, seed in enumerate(start_seeds(CV)):
         plain = SparseBayesStateSpaceRegressor(
             *(2,),
@@ -514,7 +518,7 @@ def test_fits_until_the_end_are_scored_until_the_end(data):
     quietly(plain, u, np.where(np.arange(150) < 75, y, np.nan))
     error = (plain.predict(u, y_init=y[:8]) - y)[75:]
     error = np.sqrt(np.mean(error**2)) / y.std()
-    assert results["test_error"][row, 1] == pytest.approx(error, rel=1e-9)
+    assert errors_by_stretch(results)[row, 1] == pytest.approx(error, rel=1e-9)
     chosen = results["max_cycles"][results["kept"]]
     assert {member.max_cycles for member in model.estimators_} == set(chosen.tolist())
 
@@ -586,7 +590,7 @@ def test_one_step_ahead_where_noise_enters_the_state():
 def test_limited_time(data):
     model = quietly(estimator(max_time=1e-6), *data)
     # the first of the search, and of the members
-    assert np.isfinite(model.cv_results_["test_error"][2:]).sum() == 1
+    assert np.isfinite(errors_by_stretch(model.cv_results_)[2:]).sum() == 1
     assert len(model.estimators_) == 1
 
 

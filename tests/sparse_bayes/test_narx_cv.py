@@ -16,6 +16,7 @@ from search_cases import (
     SHARED,
     STRENGTHS,
     assert_same_ensemble,
+    errors_by_stretch,
     estimator,
     quietly,
     record,
@@ -93,7 +94,7 @@ def test_defaults_on_a_small_record():
     )
     quietly(model, u, y)
     assert set(model.cv_results_["lag"][2:]) == {3, 6}
-    assert model.cv_results_["test_error"].shape[1] == 8
+    assert errors_by_stretch(model.cv_results_).shape[1] == 8
     assert model.estimator_weights_.sum() == pytest.approx(1.0)
     assert model.score(u, y, horizon=None) > 0.9
 
@@ -101,14 +102,15 @@ def test_defaults_on_a_small_record():
 def test_results(fitted):
     results = fitted.cv_results_
     names = ["model", "fitted_to", "lag", "reg_lambda", "include_current_input"]
-    errors = ["test_error", "mean_test_error", "drift", "n_folds"]
+    errors = [f"split{k}_test_error" for k in range(CV)]
+    errors += ["mean_test_error", "drift", "n_folds"]
     assert list(results) == [*names, "output", "dead_time", *errors, "kept"]
     assert not results["dead_time"].any()
     n_rows = len(results["model"])
-    assert all(len(values) == n_rows for values in results.values())
+    assert pd.DataFrame(results).shape == (n_rows, len(results))
     assert list(results["model"][:2]) == ["mean", "last value"]
     assert set(results["model"][2:]) == {"linear", "network"}
-    errors = results["test_error"]
+    errors = errors_by_stretch(results)
     assert errors.shape == (n_rows, CV)
     assert_array_equal(results["n_folds"], np.isfinite(errors).sum(axis=1))
     for row, mean in zip(errors, results["mean_test_error"], strict=True):
@@ -188,7 +190,7 @@ def test_errors_of_the_folds(options, n_sessions, monkeypatch):
     seeds = start_seeds(4)
     horizon = 1 if cv.focus == "prediction" else None
     for row, candidate in enumerate(zip(*columns, strict=True), start=2):
-        for held_out in np.flatnonzero(np.isfinite(results["test_error"][row])):
+        for held_out in np.flatnonzero(np.isfinite(errors_by_stretch(results)[row])):
             seen = np.where(fold == held_out, np.nan, y)
             model = plain(cv, candidate, seeds[held_out])
             quietly(model, u, seen, sessions=number)
@@ -196,7 +198,7 @@ def test_errors_of_the_folds(options, n_sessions, monkeypatch):
             behind = np.arange(120) % length
             scored = (fold == held_out) & (behind >= model.max_lag_)
             expected = np.sqrt(np.mean((path - y)[scored] ** 2)) / np.std(y)
-            found = results["test_error"][row, held_out]
+            found = errors_by_stretch(results)[row, held_out]
             assert found == pytest.approx(min(expected, 3.0), rel=1e-6)
 
 
@@ -231,7 +233,7 @@ def test_references(focus, n_sessions):
             last[t] = y[known[-1]] if known else np.nan
         for row, reference in enumerate((np.full(120, mean), last)):
             error = (y - reference)[fold == held_out]
-            found = results["test_error"][row, held_out]
+            found = errors_by_stretch(results)[row, held_out]
             expected = np.sqrt(np.nanmean(error**2) / np.nanvar(y))
             assert found == pytest.approx(expected, rel=1e-9)
 
@@ -318,7 +320,7 @@ def test_constant_output():
         model = quietly(estimator(), u, np.full(120, 2.0))
     assert len(told) == 1
     assert_allclose(model.predict(u), 2.0)
-    errors = model.cv_results_["test_error"][2:]
+    errors = errors_by_stretch(model.cv_results_)[2:]
     assert_array_equal(errors[np.isfinite(errors)], 0.0)
 
 
@@ -396,7 +398,7 @@ def test_missing_values():
     u, y = record(160)
     u[[50, 51]], y[[20, 100, 130]] = np.nan, np.nan
     model = quietly(estimator(), u, y)
-    errors = model.cv_results_["test_error"][2:]
+    errors = errors_by_stretch(model.cv_results_)[2:]
     assert (errors[np.isfinite(errors)] < 3.0).all()
     assert model.score(u, y) > 0.8
 
@@ -474,8 +476,8 @@ def test_reproducible_for_any_n_jobs(random_state):
     assert_same_ensemble(alone, search())
     assert_same_ensemble(alone, search(n_jobs=2))
     other = quietly(estimator((1, 2), random_state=1, max_cycles=3), u, y)
-    assert other.cv_results_["test_error"][2:].tolist() != (
-        alone.cv_results_["test_error"][2:].tolist()
+    assert errors_by_stretch(other.cv_results_)[2:].tolist() != (
+        errors_by_stretch(alone.cv_results_)[2:].tolist()
     )
 
 
@@ -567,8 +569,8 @@ def test_networks_are_kept_though_the_time_is_over(monkeypatch, n_asked, n):
     words = "1 stretch" if n == 1 else f"{n} stretches"
     assert model.summary_.endswith(f"by {words}, as the time was over")
     # those of the linear models on the same stretches
-    tried = np.isfinite(results["test_error"][2])
-    linear = results["test_error"][results["model"] == "linear"][:, tried]
+    tried = np.isfinite(errors_by_stretch(results)[2])
+    linear = errors_by_stretch(results)[results["model"] == "linear"][:, tried]
     least = np.exp(np.log(linear).mean(axis=1)).min()
     assert f"linear ARX {least:.3g}" in model.summary_
 

@@ -194,7 +194,8 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
     try:
         found = _check(settings, job, outcome)
         whole = refit and job.whole is not None and not training.stopped
-        if whole and found.training is training:
+        repeats = whole and found.training is training
+        if repeats:
             if settings.verbose:
                 n_rows, n_updates = len(job.whole), best.n_updates
                 print(f"refit: {n_updates} updates on all {n_rows} rows")
@@ -206,7 +207,7 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
         interrupted = training._replace(interrupted=True)
         return Found(interrupted, None, decisions(best))
     if settings.verbose:
-        print(_summary(settings, outcome, best))
+        print(_summary(settings, outcome, best, repeats))
     seconds = time.perf_counter() - began
     progress = Progress(found, training.history, training.n_iter, seconds, done=True)
     job.checkpoint.save("result", progress, finished=True)
@@ -425,13 +426,14 @@ def _repeat(settings, job, make_start, training, best):
     return training if repeated is None else training._replace(state=repeated)
 
 
-def _summary(settings, outcome, best):
+def _summary(settings, outcome, best, is_repeated):
     chosen = decisions(best)
     text = (
         f"chosen: {_n_units(best)} units, {chosen['n_updates_']} updates, "
         f"Gibbs steps {chosen['n_gibbs_steps_']}, temperatures "
         f"{chosen['n_replicas_']}, weight decay {chosen['weight_decay_']:.2g}, "
         f"validation log-likelihood {best.validation:.2f} nats"
+        f"{' before the refit' if is_repeated else ''}"
     )
     # the last round, in which the step size falls, is beyond the limit
     n_updates = outcome.adapting.current.path[:-1, 0].sum()

@@ -11,6 +11,8 @@ COLUMNS = (
     *("output", "dead_time"),
 )
 
+# Name of the column of a stretch, as scikit-learn's searches have them.
+_OF_STRETCH = "split{}_test_error"
 # Fraction of the squared one-step errors that lags explain, from which on it is worth a
 # word: without it, the errors would be smaller by 30 %.
 POOR_ONE_STEP = 0.5
@@ -63,7 +65,8 @@ def summarize(table, kept, references, names=COLUMNS):
     columns["dead_time"] = [row.dead_time for row in rows]
     results = {name: np.array(columns[name]) for name in names}
     tried = np.isfinite(errors)
-    results["test_error"] = errors
+    for k, of_stretch in enumerate(errors.T):
+        results[_OF_STRETCH.format(k)] = of_stretch
     results["mean_test_error"] = np.array(
         [
             geometric_mean(row[row_tried])
@@ -79,7 +82,9 @@ def summarize(table, kept, references, names=COLUMNS):
 def summary(results, cut_short=False):
     """One line: what was chosen, and its errors beside those of the references."""
     chosen = int(results["kept"].argmax())
-    errors = results["test_error"]
+    n_folds = sum(name.startswith("split") for name in results)
+    names = [_OF_STRETCH.format(k) for k in range(n_folds)]
+    errors = np.column_stack([results[name] for name in names])
     # of all on the stretches of what was chosen
     folds = np.isfinite(errors[chosen])
     tried = np.isfinite(errors) & folds

@@ -5,6 +5,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from lagged_models import MODELS, NAMES, fit, fit_model, new_record
 from numpy.testing import assert_allclose, assert_array_equal
@@ -268,3 +269,30 @@ def test_errors_of_streams(simple):
         stream.update([1.0, 2.0])
     with pytest.raises(ValueError, match=r"X must have shape \(n_rows, 1\)"):
         stream.run(u[:, 0])
+
+
+def test_names_of_inputs_are_compared():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["a", "b"])
+    y = np.convolve(X["a"] - 3.0 * X["b"], [0.0, 0.5, 0.3])[:60]
+    model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=()).fit(X, y)
+    stream = model.stream(X[:9], y[:9])
+    swapped = X[["b", "a"]]
+    for call in (
+        lambda: stream.step(swapped.iloc[9]),
+        lambda: stream.run(swapped[9:12]),
+    ):
+        with pytest.raises(ValueError, match=r"inputs as in fit, \['a', 'b'\]; got"):
+            call()
+    # a row that is refused changes nothing
+    expected = model.stream(X[:9], y[:9]).step(X.iloc[9].to_numpy())
+    assert stream.step(X.iloc[9]) == expected
+    assert_array_equal(
+        stream.run(X[10:12]), stream_of(model, X, y).run(X[10:12].values)
+    )
+
+
+def stream_of(model, X, y):
+    stream = model.stream(X[:9], y[:9])
+    stream.step(X.iloc[9].to_numpy())
+    return stream

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from search_cases import estimator, quietly, record
+from search_cases import errors_by_stretch, estimator, quietly, record
 from sklearn.base import clone
 
 from skbayesnn import DynamicSystemRegressor
@@ -81,7 +81,7 @@ def test_callbacks_see_rounds_and_their_fits(kind, monkeypatch):
     for path in rounds:
         fits = [p for p in recorder.ended if len(p) == 3 and p[:2] == path]
         assert len(fits) == recorder.limits[path] > 0
-    n_scored = np.isfinite(model.cv_results_["test_error"][2:]).sum()
+    n_scored = np.isfinite(errors_by_stretch(model.cv_results_)[2:]).sum()
     n_fits = sum(recorder.limits[path] for path in rounds[:-1])
     # linear models without u(t), on both stretches, are not in the table
     assert n_fits == n_scored + {"lags": 0, "kinds": 2}[kind]
@@ -98,7 +98,7 @@ def test_a_callback_ends_the_time():
     of_round = [p for p in recorder.ended if p[1:2] == (("round", 0),) and len(p) == 3]
     # the fit that finds the time over is told as well
     assert len(of_round) == 3
-    assert np.isfinite(model.cv_results_["test_error"][2:]).sum() == 2
+    assert np.isfinite(errors_by_stretch(model.cv_results_)[2:]).sum() == 2
     assert len(model.estimators_) == 1
 
 
