@@ -194,7 +194,7 @@ def _with_counted_booleans(X):
         return X
     booleans = [name for name, dtype in X.schema.items() if str(dtype) == "Boolean"]
     nulls = [name for name in booleans if X[name].null_count()]
-    return X.cast({name: int for name in nulls}) if nulls else X
+    return X.cast(dict.fromkeys(nulls, int)) if nulls else X
 
 
 def _check_is_table(X):
