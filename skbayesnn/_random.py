@@ -43,6 +43,7 @@ class Stream(enum.IntEnum):
     JUMPS = 0x1A3B
     ROW_WEIGHTS = 0x2031
     MISSING_VALUES = 0x3155
+    PROPORTIONS = 0x9209
 
 
 def draw_seed(random_state):

@@ -176,7 +176,10 @@ class ContrastiveDivergenceRBM(BaseRBM):
     of rows (see `log_partition`); if these differ by more than 1 nat, a `MixingWarning`
     says so. If rows were held out, the updates that led to it are repeated on all rows
     (``refit``); the result is kept unless the rows that were held out became clearly
-    less likely by it. A model below independent features is never returned: the weights
+    less likely by it. Last, the visible biases are shifted along leading principal
+    components, where the model makes its modes more or less likely than the rows ask
+    for by more than chance. A model below independent features is never returned: the
+    weights
     are 0 then, with a `MixingWarning`, or a ConvergenceWarning where nothing was there
     to be learned. ``schedule``, ``early_stopping`` and ``max_gap``
     are for a number of epochs.

@@ -243,7 +243,8 @@ class FrankWolfeRBM(BaseRBM):
     nat), up to two smaller sizes go on from where they are, too, each for no more
     updates than cost the same, and the model with the highest likelihood is returned.
     If rows were held out, the training is then repeated on all rows (``refit`` of
-    ``fine_tune``).
+    ``fine_tune``). Last, the probabilities of the modes are set right, as
+    ContrastiveDivergenceRBM does.
     ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
     ``max_search_iter`` belong to the searches; other parameters of the growth, and
     ``early_stopping``, are ignored. Units then have no order.

@@ -178,6 +178,15 @@ def copy(state):
     )
 
 
+def shifted(state, biases):
+    """A state whose models have other visible biases, by so much (n_features,)."""
+
+    def moved(rbm):
+        return rbm._replace(visible=(rbm.visible + biases).astype(np.float32))
+
+    return state._replace(rbm=moved(state.rbm), average=moved(state.average))
+
+
 # products of a few finite columns have raised this flag (in one of three runs of all
 # tests, OpenBLAS 0.3.31 on SkylakeX; the cause was not found, and not reproduced with
 # NaN or infinity in the memory around); what is not finite is found by `check`

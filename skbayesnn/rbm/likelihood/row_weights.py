@@ -22,7 +22,12 @@ _BLOCK = 500
 
 
 def log_row_weights(rbm, rows, n_samples, seed):
-    """Log p*(h) - log q(h) of draws from q, of which the mean weight estimates Z.
+    """The weights of `draw_weighted`, whose mean estimates Z."""
+    return draw_weighted(rbm, rows, n_samples, seed)[0]
+
+
+def draw_weighted(rbm, rows, n_samples, seed):
+    """Draws from q, and log p*(h) - log q(h) of each.
 
     Parameters
     ----------
@@ -36,12 +41,14 @@ def log_row_weights(rbm, rows, n_samples, seed):
     Returns
     -------
     log_weights : ndarray of shape (n_samples,), float64
+    states : ndarray of shape (n_samples, n_units), uint8
     """
     mixture = RowMixture(rbm, product(rows, by_feature(rbm.weights)))
     chosen = generator(seed, Stream.ROW_WEIGHTS).integers(len(rows), size=n_samples)
-    weights = []
+    weights, states = [], []
     for number, first in enumerate(range(0, n_samples, _BLOCK)):
         place = derived_seed(seed, Stream.ROW_WEIGHTS), number
         h = mixture.draw(chosen[first : first + _BLOCK], place)
+        states.append(h)
         weights.append(summed_out(rbm, product(h, rbm.weights)) + mixture.log_excess(h))
-    return np.concatenate(weights)
+    return np.concatenate(weights), np.concatenate(states)

@@ -419,10 +419,14 @@ def _measured_point(point, measured):
     )
 
 
+def precise_temperatures(n_updates):
+    """Temperatures of a precise annealing behind so many updates."""
+    return int(np.clip(n_updates * _MEASURED, *_N_BETAS))
+
+
 def _measure(settings, job, points, number):
     """Precise estimates: as long as is in proportion to the longest training."""
-    n_updates = max(point.n_updates for point in points)
-    n_betas = int(np.clip(n_updates * _MEASURED, *_N_BETAS))
+    n_betas = precise_temperatures(max(point.n_updates for point in points))
     base = base_of(job.train)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
         return [

@@ -21,11 +21,12 @@ from ...exceptions import MixingWarning
 from .. import model as solver
 from ..learning import contrastive
 from ..likelihood import enumerated
-from . import adaptive, plans
+from . import adaptive, plans, proportions
 from .gap import log_probabilities
-from .job import Start
+from .job import Start, computing
 from .outcome import Training
 from .start import (
+    base_of,
     independent_model,
     larger_model,
     normalised_independent_model,
@@ -201,6 +202,9 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
                 print(f"refit: {n_updates} updates on all {n_rows} rows")
             repeated = _repeat(settings, job, entrant.make_start, training, best)
             found = found._replace(training=repeated)
+        rows = job.whole if whole else job.train
+        if found.learned and not training.stopped:
+            found = _with_proportions(settings, job, found, rows)
     except KeyboardInterrupt:
         if not settings.keep_last:
             raise
@@ -424,6 +428,24 @@ def _repeat(settings, job, make_start, training, best):
     state = make_start(job).make_state()
     repeated = adaptive.repeat(settings, job, state, best)
     return training if repeated is None else training._replace(state=repeated)
+
+
+def _with_proportions(settings, job, found, rows):
+    """The same with modes as likely as in the rows, where that is certain to gain."""
+    training, rbm = found.training, model(settings, found)
+    if not len(rbm.weights):
+        return found
+    n_betas = adaptive.precise_temperatures(found.decisions["n_updates_"])
+    with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
+        shift = proportions.find_shift(
+            rbm, base_of(job.train), rows, n_betas, job.seed, settings.n_jobs
+        )
+    if shift is None:
+        return found
+    if settings.verbose:
+        print(f"modes in proportion to the rows: {shift.gain:.2f} nats gained")
+    state = contrastive.shifted(training.state, shift.biases)
+    return found._replace(training=training._replace(state=state))
 
 
 def _summary(settings, outcome, best, is_repeated):

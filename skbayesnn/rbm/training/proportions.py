@@ -1,0 +1,227 @@
+r"""How likely the modes of a trained model are, set right by its visible biases.
+
+Persistent chains that hardly move between modes follow the data within each of them,
+and do not tell how likely the model has made each: of a survey with a question that
+others skip, 25 % of the rows had skipped it, and 47 % of the states of a trained model.
+Weighted states tell: of annealed chains, or with the hidden states of rows (see
+`likelihood.row_weights`). Those that have missed a mode give a smaller partition
+function; of two that agree within a nat, those with the more even weights count.
+
+Modes differ most where states vary most, along the leading principal components. With
+z(v) the first of these, and a shift of the visible biases along them, log-likelihoods
+change by
+
+.. math:: L(a) = a \cdot \bar z - \log E [\exp(a \cdot z(v))],
+
+with the mean of z over the rows, and its expectation over the states of the model. It
+is concave, and cheap. A shift counts for what it gains by states by which it was not
+found.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from ..._random import Stream, derived_seed
+from ..likelihood import annealing
+from ..likelihood.adaptation import respace
+from ..likelihood.estimates import MAX_DIFFERENCE
+from ..likelihood.row_weights import draw_weighted
+from ..model import is_standard
+from ..states import product
+
+# States of the model, and numbers of components that are tried.
+_N_STATES, _NUMBERS = 2000, (1, 2, 3, 5, 8, 13)
+# Effective size of the sample from which on its weights are believed.
+_LEAST_SAMPLE = 50.0
+# A smaller share of the states is worth twice the temperatures, up to as many.
+_ENOUGH, _MOST_BETAS = 0.25, 2000
+# Rows whose hidden states are drawn.
+_N_ROWS = 2000
+# A smaller gain is next to nothing, nats; and standard errors that it has to exceed.
+_LEAST_GAIN, _CERTAIN = 0.02, 3.0
+# Fraction of the largest variance below which a component is none.
+_LEAST_VARIANCE = 1e-9
+# Precision of a shift of one standard deviation before any state is seen.
+_PRIOR = 1e-3
+
+
+class Sample(NamedTuple):
+    """Weighted states of a model."""
+
+    states: np.ndarray
+    """(n_states, n_features)"""
+    log_weights: np.ndarray
+    """(n_states,), which sum to one"""
+    log_partition: float
+    """of the model, by the mean weight"""
+
+    @property
+    def size(self):
+        """How many states of equal weights would tell as much."""
+        return 1.0 / np.exp(2.0 * self.log_weights).sum()
+
+
+class Shift(NamedTuple):
+    """Of the visible biases, with what it gains."""
+
+    biases: np.ndarray
+    """(n_features,)"""
+    gain: float
+    """mean log-likelihood of the rows, nats"""
+    error: float
+    """its standard error"""
+
+
+def find_shift(rbm, base, rows, n_betas, seed, n_jobs=None):
+    """The `Shift` that makes a model agree with rows; None if it gains nothing certain.
+
+    Parameters
+    ----------
+    rbm : RBM
+    base : ndarray of shape (n_features,)
+        Biases of the independent units from which annealing starts.
+    rows : Rows
+    n_betas : int
+        Temperatures, at least.
+    seed : int
+    n_jobs : int or None
+    """
+    target, shift = rows.mean(), None
+    # the second sample is a test: the first may be misled by a few of its weights
+    for number in range(2):
+        place = int(derived_seed(seed, Stream.PROPORTIONS, number))
+        sample, n_betas = _draw(rbm, base, rows, n_betas, place, n_jobs)
+        if sample.size < _LEAST_SAMPLE:
+            return None
+        if shift is None:
+            shift = _shift_by(sample, target, len(rows))
+        else:
+            gain, error = _gain(sample, shift.biases, target)
+            shift = shift._replace(gain=gain, error=error)
+        if shift.gain < max(_LEAST_GAIN, _CERTAIN * shift.error):
+            return None
+    return shift
+
+
+def _shift_by(sample, target, n_rows):
+    """The best shift, by one sample, along as many components as gain most."""
+    weights = np.exp(sample.log_weights)
+    mean = weights @ sample.states
+    components = _components(sample.states - mean, weights)
+    along = sample._replace(states=(sample.states - mean) @ components)
+    target = (target - mean) @ components
+    best = Shift(np.zeros(len(mean)), 0.0, 0.0)
+    for n in _NUMBERS:
+        if n > components.shape[1]:
+            break
+        part, part_target = along._replace(states=along.states[:, :n]), target[:n]
+        gain, error = _gain_of_halves(part, part_target)
+        # less what so many numbers gain on rows that they were fitted to
+        gain -= 0.5 * n / n_rows
+        if gain > best.gain:
+            biases = components[:, :n] @ _best(part, part_target)
+            best = Shift(biases, float(gain), float(error))
+    return best
+
+
+def _draw(rbm, base, rows, n_betas, seed, n_jobs):
+    """A `Sample`, and the temperatures that it has taken."""
+    sample = _annealed(rbm, base, n_betas, seed, n_jobs)
+    while sample.size < _ENOUGH * _N_STATES and 2 * n_betas <= _MOST_BETAS:
+        n_betas *= 2
+        sample = _annealed(rbm, base, n_betas, seed, n_jobs)
+    if is_standard(rbm):
+        sample = _better(sample, _from_rows(rbm, rows, seed))
+    return sample, n_betas
+
+
+def _better(*samples):
+    """The sample that has not missed what the other has met, or the larger one."""
+    low, high = sorted(samples, key=lambda one: one.log_partition)
+    if high.log_partition - low.log_partition > MAX_DIFFERENCE:
+        return high
+    return max(samples, key=lambda one: one.size)
+
+
+def _sample(states, log_weights, offset=0.0):
+    total = logsumexp(log_weights)
+    level = float(offset + total - np.log(len(log_weights)))
+    return Sample(states.astype(float), log_weights - total, level)
+
+
+def _from_rows(rbm, rows, seed):
+    """The `Sample` by the hidden states of rows."""
+    log_weights, h = draw_weighted(rbm, rows.spread(_N_ROWS), _N_STATES, seed)
+    place = np.uint64(derived_seed(seed, Stream.PROPORTIONS)), 0, 0
+    states = rbm.units.draw(product(h, rbm.weights), rbm.visible, place)
+    return _sample(states, log_weights)
+
+
+def _annealed(rbm, base, n_betas, seed, n_jobs):
+    """The `Sample` of annealed chains."""
+    path = annealing.make_path(rbm, base, np.linspace(0.0, 1.0, n_betas // 4 + 1))
+    first = annealing.run_forward(path, _N_STATES // 4, seed, n_jobs)
+    betas = respace(path.betas, first.works.std(axis=1), n_betas)
+    run = annealing.run_forward(path._replace(betas=betas), _N_STATES, seed, n_jobs)
+    offset = annealing.base_log_partition(rbm, base)
+    return _sample(run.states, run.log_weights, offset)
+
+
+def _components(deviations, weights):
+    """Leading principal components (n_features, n), the largest first.
+
+    In units in which each has a variance of one.
+    """
+    weighted = deviations * np.sqrt(weights)[:, None]
+    # of features, or of states, where there are fewer of these
+    has_few = weighted.shape[1] <= weighted.shape[0]
+    products = weighted.T @ weighted if has_few else weighted @ weighted.T
+    n = len(products)
+    most = min(n, _NUMBERS[-1])
+    values, vectors = eigh(products, subset_by_index=(n - most, n - 1))
+    is_some = values > _LEAST_VARIANCE * max(values[-1], _LEAST_VARIANCE)
+    values, vectors = values[is_some][::-1], vectors[:, is_some][:, ::-1]
+    if not has_few:
+        vectors = weighted.T @ vectors / np.sqrt(values)
+    return vectors / np.sqrt(values)
+
+
+def _best(sample, target):
+    """The shift along all of its states that gains most, slightly pulled to none."""
+    z, log_weights, _ = sample
+
+    def loss(a):
+        tilted = log_weights + z @ a
+        level = logsumexp(tilted)
+        slope = np.exp(tilted - level) @ z - target + _PRIOR * a
+        return level - logsumexp(log_weights) - target @ a + 0.5 * _PRIOR * a @ a, slope
+
+    return minimize(loss, np.zeros(z.shape[1]), jac=True, method="BFGS").x
+
+
+def _gain(sample, shift, target):
+    """What a shift gains by a sample, and the standard error."""
+    before = sample.log_weights - logsumexp(sample.log_weights)
+    after = before + sample.states @ shift
+    level = logsumexp(after)
+    error = np.sqrt(np.square(np.exp(after - level) - np.exp(before)).sum())
+    return float(target @ shift - level), float(error)
+
+
+def _gain_of_halves(sample, target):
+    """What shifts by half of the states gain by the others, and the standard error."""
+    even = np.arange(len(sample.states)) % 2 == 0
+    halves = [
+        sample._replace(states=sample.states[k], log_weights=sample.log_weights[k])
+        for k in (even, ~even)
+    ]
+    found = [
+        _gain(other, _best(one, target), target)
+        for one, other in (halves, halves[::-1])
+    ]
+    gains, errors = np.transpose(found)
+    return gains.mean(), 0.5 * np.hypot(*errors)

@@ -1,0 +1,131 @@
+"""The proportions of the modes of a model, against modes that are known."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn.rbm import model as solver
+from skbayesnn.rbm.likelihood.exact import all_states, log_partition
+from skbayesnn.rbm.training import proportions
+from skbayesnn.rbm.training.rows import Rows
+from skbayesnn.rbm.training.start import base_of
+
+N_FEATURES = 12
+
+
+def modes_in(shares, n_rows=2000, seed=0):
+    """Rows around two states that no Gibbs step leads between, and noise."""
+    rng = np.random.default_rng(seed)
+    centres = np.zeros((2, N_FEATURES), dtype=bool)
+    centres[0, :6] = centres[1, 6:] = True
+    rows = centres[rng.choice(2, n_rows, p=shares)]
+    return rows ^ (rng.random(rows.shape) < 0.02)
+
+
+def model_of(share):
+    """One unit: a mode by each of its states, the second one of this share."""
+    weights = np.full((1, N_FEATURES), -7.0)
+    weights[0, 6:] = 7.0
+    visible = np.where(np.arange(N_FEATURES) < 6, 3.5, -3.5)
+    # the log factors of both modes are equal but for the bias of the unit
+    rbm = solver.make_rbm(weights, np.zeros(1), visible)
+    states = all_states(N_FEATURES)
+    of_second = _share(rbm, states)
+    hidden = np.log(share / (1.0 - share)) - np.log(of_second / (1.0 - of_second))
+    return solver.make_rbm(weights, np.full(1, hidden), visible)
+
+
+def _share(rbm, states):
+    p = np.exp(-solver.free_energy(rbm, states) - log_partition(rbm))
+    return p[states[:, 6:].sum(axis=1) > states[:, :6].sum(axis=1)].sum()
+
+
+def log_likelihood(rbm, X):
+    values = -solver.free_energy(rbm, X.astype(np.float32))
+    return values.mean() - log_partition(rbm)
+
+
+def shift_for(rbm, X, seed=0):
+    rows = Rows(X, 0.5)
+    return proportions.find_shift(rbm, base_of(rows), rows, 2000, seed)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_modes_get_their_share(share, seed):
+    X, rbm = modes_in([0.75, 0.25], seed=seed), model_of(0.7 if share == 0.2 else 0.5)
+    shift = shift_for(rbm, X, seed)
+    moved = rbm._replace(visible=(rbm.visible + shift.biases).astype(np.float32))
+    states = all_states(N_FEATURES)
+    assert _share(rbm, states) > 0.49
+    assert_allclose(_share(moved, states), 0.25, atol=0.04)
+    gain = log_likelihood(moved, X) - log_likelihood(rbm, X)
+    assert_allclose(shift.gain, gain, atol=3.0 * shift.error + 0.01)
+    assert gain > 0.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_model_that_agrees_stays(seed):
+    assert shift_for(model_of(0.25), modes_in([0.75, 0.25], seed=seed), seed) is None
+
+
+def test_units_without_weights_and_constant_features():
+    X = np.zeros((50, 3), dtype=bool)
+    rbm = solver.make_rbm(np.zeros((2, 3)), np.zeros(2), np.full(3, -200.0))
+    assert shift_for(rbm, X) is None
+
+
+def test_weights_of_few_states_are_not_believed(monkeypatch):
+    def few(sample):
+        log_weights = sample.log_weights.copy()
+        log_weights[:3] += 50.0
+        log_weights -= np.logaddexp.reduce(log_weights)
+        return sample._replace(log_weights=log_weights)
+
+    X = modes_in([0.75, 0.25])
+    assert shift_for(model_of(0.7), X) is not None
+    for name in ("_annealed", "_from_rows"):
+        assert shift_for(model_of(0.7), X) is not None
+        draw = getattr(proportions, name)
+        monkeypatch.setattr(proportions, name, lambda *a, draw=draw: few(draw(*a)))
+    assert shift_for(model_of(0.7), X) is None
+
+
+def test_a_sample_that_has_missed_a_mode_does_not_count():
+    states = np.zeros((100, 2))
+    even = proportions.Sample(states, np.full(100, -np.log(100.0)), 5.0)
+    uneven = even._replace(log_weights=np.log(np.arange(1, 101) / 5050.0))
+    assert uneven.size < even.size == pytest.approx(100.0)
+    assert proportions._better(uneven, even) is even
+    assert proportions._better(uneven._replace(log_partition=5.9), even) is even
+    higher = uneven._replace(log_partition=6.1)
+    assert proportions._better(higher, even) is higher
+    assert proportions._better(even, higher) is higher
+
+
+def test_a_fit_shifts_what_its_chains_do_not_see(monkeypatch, capsys):
+    """The state of a trained model is moved, and so is what goes on from it."""
+    X = modes_in([0.75, 0.25], 400)
+    found = []
+
+    def shift(rbm, base, rows, *others):
+        found.append(len(rows))
+        return proportions.Shift(np.linspace(0.0, 0.1, N_FEATURES), 0.05, 0.01)
+
+    def fit():
+        return ContrastiveDivergenceRBM(
+            3, max_iter="auto", max_updates=150, random_state=0, verbose=True
+        ).fit(X)
+
+    monkeypatch.setattr(proportions, "find_shift", lambda *arguments: None)
+    plain = fit()
+    assert "modes in proportion" not in capsys.readouterr().out
+    monkeypatch.setattr(proportions, "find_shift", shift)
+    model = fit()
+    # all rows, also those that were held out
+    assert found == [400]
+    assert "modes in proportion to the rows: 0.05 nats" in capsys.readouterr().out
+    assert_array_equal(model.components_, plain.components_)
+    moved = model.intercept_visible_ - plain.intercept_visible_
+    assert_allclose(moved, np.linspace(0.0, 0.1, N_FEATURES), atol=1e-5)
