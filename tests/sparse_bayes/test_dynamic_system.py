@@ -673,6 +673,25 @@ def test_hidden_states_that_are_far_behind_are_tried_once():
     assert np.isfinite(table.errors[tried[0]]).sum() == 3
 
 
+def test_both_kinds_are_tried_before_the_time_may_be_over():
+    """Networks of all lags, with one strength, and hidden states; then the others."""
+    calls = []
+
+    def errors(candidate):
+        calls.append(candidate)
+        return {"linear": 0.5, "network": 0.1, "states": 0.4}[candidate.model]
+
+    search(errors)
+    order = list(dict.fromkeys(c for c in calls if c.model != "linear"))
+    (place,) = (k for k, c in enumerate(order) if c.model == "states")
+    assert {c.lag for c in order[:place]} == {5, 10, 20}
+    assert {c.reg_lambda for c in order[:place]} == {6.0}
+    assert {c.reg_lambda for c in order[place + 1 :]} > {20.0}
+    # on all of the stretches that compare them
+    first = calls.index(order[place + 1])
+    assert calls[:first].count(order[0]) == calls[:first].count(order[place]) == 3
+
+
 def test_what_one_fit_drifts_is_not_known():
     """It is taken for that of linear models, which are tried on more stretches."""
 

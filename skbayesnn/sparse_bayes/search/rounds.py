@@ -8,10 +8,11 @@ where they may still change the choice:
 1. references: the mean, the last value, and linear ARX models with more and more lags,
    with and without u(t), from now on or behind dead times, of levels and of differences
    of the outputs;
-2. networks, of all lags and strengths, on three of the stretches;
-3. state-space networks on the same three, if they are asked for: one of each
-   activation, and others only where one of them comes close;
-4. those that are still close to the best, on more stretches.
+2. networks of all lags, and a state-space network if these are asked for, on three of
+   the stretches: a part of both, because the time may be limited;
+3. networks of other strengths, and what continues the grids of both;
+4. other state-space networks, another activation first, where one of them comes close;
+5. those that are still close to the best, on more stretches.
 
 Networks of hidden states race: those that are behind on the first stretch are not tried
 on others. Networks of lags do not: what is behind there may be ahead elsewhere, and an
@@ -157,18 +158,25 @@ class Search:
 
     def run(self):
         """Fill the table, round by round."""
-        tried = []
+        tried, networks, states = [], [], []
         if {"linear", "network"} & set(self.models) or len(self.outputs) > 1:
             linear = self.linear_round()
             self.measures_drift = "difference" in self.outputs
             self.add_drift(self.table.errors)
             if "network" in self.models:
-                tried += self.grid_round(linear)
-            if "linear" not in self.models:
-                # they have told the lags
-                self.forget([c for c in self.table.errors if not self.may_keep(c)])
+                networks = self.first_networks(linear)
         if "states" in self.models:
-            tried += self.states_round()
+            states = self.first_states()
+        # a part of both, before the time may be over
+        first = [c for c in networks if c.reg_lambda == self.strengths[0]]
+        self.try_all([*first, *states], self.order[:FIRST_FOLDS])
+        if networks:
+            tried += self.grid_round(networks)
+        if "linear" not in self.models:
+            # they have told the lags
+            self.forget([c for c in self.table.errors if not self.may_keep(c)])
+        if states:
+            tried += self.states_round(states)
         self.try_all(self.finalists(tried), self.order)
 
     def may_keep(self, candidate):
@@ -343,14 +351,33 @@ class Search:
         best = min(arx, key=arx.get)
         return [best] if self.limits.affordable(best) else lags[-1:]
 
-    def grid_round(self, linear):
-        """Networks of all lags and strengths, on a few folds.
+    def first_networks(self, linear):
+        """Networks of all lags and strengths.
 
         Linear models with the same output tell the lags, and whether u(t) is used, and
-        dead times.
-        Of two kinds the one-step fits get the weakest strength alone: where they are
-        best, the others follow. Where the best candidate is at the end of a grid, this
-        is continued.
+        dead times. Of two kinds the one-step fits get the weakest strength alone.
+        """
+        return [
+            Candidate(
+                self.network,
+                kind,
+                lag,
+                strength,
+                any(c.current_input for c in models),
+                output=output,
+                dead_times=dead_times_of(models),
+            )
+            for output, models in linear.items()
+            for kind in self.kinds
+            for lag in self.network_lags(models)
+            for strength in self.strengths[: None if kind == self.kinds[0] else 1]
+        ]
+
+    def grid_round(self, first):
+        """The first networks on a few folds, and what continues their grids.
+
+        Where fits of the other kind are best, they get the other strengths, too. Where
+        the best candidate is at the end of a grid, this is continued.
         """
         folds = self.order[:FIRST_FOLDS]
         tried = []
@@ -360,23 +387,7 @@ class Search:
             self.try_all(candidates, folds)
             return self.table.ranked(tried, folds)
 
-        best = attempt(
-            [
-                Candidate(
-                    self.network,
-                    kind,
-                    lag,
-                    strength,
-                    any(c.current_input for c in models),
-                    output=output,
-                    dead_times=dead_times_of(models),
-                )
-                for output, models in linear.items()
-                for kind in self.kinds
-                for lag in self.network_lags(models)
-                for strength in self.strengths[: None if kind == self.kinds[0] else 1]
-            ]
-        )
+        best = attempt(first)
         # bound: all candidates differ, and both grids have ends
         while best:
             leaders = [first_of(best, output) for output in self.outputs]
@@ -403,28 +414,35 @@ class Search:
                 new.append(best._replace(lag=longer))
         return [c for c in new if c not in tried]
 
-    def states_round(self):
-        """State-space networks on a few folds.
+    def first_states(self):
+        """State-space networks that decide whether there are others.
 
-        The first ones decide whether there are others: their fits take longer than
-        those of lags, and where the outputs show the state they are far behind. The
-        grid has the first activation and few cycles; the others are tried where the
-        best is, and the grids go on with those of the best, that of states before that
-        of strengths. Of those that are as good, that is the one with the fewest states,
-        and then with the fewest cycles.
+        Of the first activation and few cycles.
         """
-        folds = self.order[:FIRST_FOLDS]
-        error = partial(self.table.error, folds=folds)
-        rivals = self.table.ranked(self.table.errors, folds)
-        least = min(map(error, rivals), default=np.inf)
         strengths = STATES_STRENGTHS if self.extend_strengths else self.strengths
         kind = self.activations[0], self.states_cycles[0]
-        tried = [
+        return [
             Candidate("states", "simulation", 0, strength, True, n, *kind, output)
             for output in self.outputs
             for n in self.numbers_of_states(output)
             for strength in strengths
         ]
+
+    def states_round(self, first):
+        """The first state-space networks on a few folds, and others.
+
+        Their fits take longer than those of lags, and where the outputs show the state
+        they are far behind. Other activations and more cycles are tried where the best
+        is, and the grids go on with those of the best, that of states before that of
+        strengths. Of those that are as good, that is the one with the fewest states,
+        and then with the fewest cycles.
+        """
+        folds = self.order[:FIRST_FOLDS]
+        error = partial(self.table.error, folds=folds)
+        rivals = [c for c in self.table.errors if c.model != "states"]
+        rivals = self.table.ranked(rivals, folds)
+        least = min(map(error, rivals), default=np.inf)
+        tried = list(first)
         self.try_all(tried, folds)
         ranked = self.table.ranked(tried, folds)
         # farther behind where another activation may be better
