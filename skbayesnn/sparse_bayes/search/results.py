@@ -11,6 +11,8 @@ COLUMNS = (
     *("output", "dead_time"),
 )
 
+# Ratio of the errors on single stretches, from which on it is worth a word.
+UNEVEN = 5.0
 # Name of the column of a stretch, as scikit-learn's searches have them.
 _OF_STRETCH = "split{}_test_error"
 # Fraction of the squared one-step errors that lags explain, from which on it is worth a
@@ -106,7 +108,16 @@ def summary(results, cut_short=False):
         f"{_of_other_kinds(results, chosen)}: held-out error {error[chosen]:.3g} "
         f"standard deviations of y ({', '.join(parts)})"
         f"{_of_stretches(folds.sum()) if cut_short else ''}"
+        f"{_of_spread(errors[chosen][folds])}"
     )
+
+
+def _of_spread(errors):
+    """That the error depends on the stretch by much: its mean promises too much."""
+    low, high = errors.min(), errors.max()
+    if not high > UNEVEN * low:
+        return ""
+    return f"; from {low:.2g} to {high:.2g} on single stretches"
 
 
 def _of_stretches(n):

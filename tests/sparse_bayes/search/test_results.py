@@ -1,0 +1,26 @@
+"""What a search tells of its choice."""
+
+import numpy as np
+import pytest
+
+from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
+from skbayesnn.sparse_bayes.search.results import summarize, summary
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [
+        ([0.1, 0.3, 0.2], ""),
+        ([0.1, 0.57, 0.05], "; from 0.05 to 0.57 on single stretches"),
+        # of those that were tried
+        ([0.1, np.nan, 0.3], ""),
+    ],
+)
+def test_an_error_that_depends_on_the_stretch_is_told(errors, told):
+    table, candidate = Table(3), Candidate("network", "simulation", 2, 6.0, True)
+    for fold, error in enumerate(errors):
+        if np.isfinite(error):
+            table.add(candidate, fold, error)
+    references = {"mean": np.ones(3), "last value": np.ones(3)}
+    results = summarize(table, [candidate], references)
+    assert summary(results).endswith(f"(mean 1, last value 1){told}")
