@@ -323,13 +323,15 @@ def check_initialization(n_initialization, n_rows):
         )
 
 
-def check_any_value(array, name):
-    """Refuse columns that hold nothing but missing values."""
-    empty = np.flatnonzero(np.isnan(array).all(axis=0))
-    if len(empty):
+def check_any_value(array, name, columns=None):
+    """Refuse columns that hold nothing but missing values; they may have names."""
+    empty = np.flatnonzero(np.isnan(array).all(axis=0)).tolist()
+    if empty:
+        if columns is not None:
+            empty = [str(columns[k]) for k in empty]
         raise ValueError(
             f"{name} must hold at least one value in every column; columns "
-            f"{empty.tolist()} are all NaN. Leave them out."
+            f"{empty} are all NaN. Leave them out."
         )
 
 

@@ -245,6 +245,14 @@ def test_one_dimension_is_refused_without_printing_the_array():
         assert len(str(caught.value)) < 300
 
 
+def test_an_empty_column_is_named():
+    X = pd.DataFrame({"flow": np.arange(9.0), "heat": np.nan})
+    with pytest.raises(ValueError, match=r"^X must .* columns \['heat'\] are all NaN"):
+        SparseBayesNARXRegressor().fit(X, np.ones(9))
+    with pytest.raises(ValueError, match=r"^X must .* columns \[1\] are all NaN"):
+        SparseBayesNARXRegressor().fit(X.to_numpy(), np.ones(9))
+
+
 def test_inputs_in_a_row_are_told_to_be_columns():
     X = np.ones((1, 50))
     with pytest.raises(ValueError, match="1 sample.*pass X.T"):

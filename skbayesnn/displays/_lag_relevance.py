@@ -95,8 +95,8 @@ class LagRelevanceDisplay:
             have = any(hasattr(member, "lag_relevance_") for member in members)
             remedy = " Pass one of its estimators_ that has." if have else ""
             raise ValueError(
-                f"{type(model).__name__} has no lag_relevance_: only lagged models do."
-                f"{remedy}"
+                f"{type(model).__name__} has no lag_relevance_: only models do whose "
+                f"members all have lags.{remedy}"
             )
         found = [NAME.fullmatch(name) for name in relevance]
         return cls(

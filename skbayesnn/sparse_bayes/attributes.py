@@ -5,7 +5,8 @@ import numpy as np
 from .learning.prior import parameter_variance
 from .network import bias_mask, expand
 from .prediction.posterior import sensitivity
-from .training_record import OF_INPUTS
+from .records.lags import lagged_names, union_of_lags
+from .training_record import OF_INPUTS, input_names, output_names
 
 
 def set_attributes(estimator, attributes):
@@ -31,6 +32,22 @@ def copy_input_attributes(source, target):
     for name in OF_INPUTS:
         if hasattr(source, name):
             setattr(target, name, getattr(source, name))
+
+
+def lag_relevance(estimator, ensemble, members):
+    """Relevance of every regressor of an ensemble on lags, dict of str to float.
+
+    ``members`` are its fitted estimators. Their weighted root mean square, 0 where a
+    member lacks a regressor.
+    """
+    union = union_of_lags([network.lags for network in ensemble.members])
+    names = lagged_names(
+        union, input_names(estimator), output_names(estimator, ensemble.n_outputs)
+    )
+    relevances = [member.lag_relevance_ for member in members]
+    square = [[r.get(name, 0.0) ** 2 for name in names] for r in relevances]
+    relevance = np.sqrt(ensemble.weights @ np.array(square)).tolist()
+    return dict(zip(names, relevance, strict=True))
 
 
 def network_attributes(learned, X=None, sample_weight=None):

@@ -7,7 +7,12 @@ from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
 from .._saved_state import public
 from .._sklearn import CallbackSupportMixin, fit_context, on_one_blas_thread
-from .attributes import copy_input_attributes, fitted_attributes, set_attributes
+from .attributes import (
+    copy_input_attributes,
+    fitted_attributes,
+    lag_relevance,
+    set_attributes,
+)
 from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
@@ -140,6 +145,8 @@ class DynamicSystemRegressor(
         :class:`SparseBayesNARXRegressor` or :class:`SparseBayesStateSpaceRegressor`.
     estimator_weights_ : ndarray of shape (n_members,)
         Their weights, which sum to one.
+    lag_relevance_ : dict of str to float
+        Only if no member has hidden states: as in :class:`SparseBayesNARXRegressorCV`.
     cv_results_ : dict of ndarray
         One row per reference ("mean", "last value") and per candidate, those that were
         kept first, as in :class:`SparseBayesNARXRegressorCV`. ``model`` is the kind;
@@ -312,6 +319,9 @@ class DynamicSystemRegressor(
         self._model = found.model
         kinds = {kind_of(model) for model in found.members.models}
         others = {"kinds_": sorted(kinds), **outliers}
+        if "states" not in kinds:
+            ensemble, members = found.model.ensemble, found.members.models
+            others["lag_relevance_"] = lag_relevance(self, ensemble, members)
         set_attributes(self, search_attributes(found, others))
         callbacks.end(task, lambda: fitted_attributes(self))
         if self.verbose:

@@ -8,7 +8,7 @@ from .._docstrings import shared_parameters
 from .._fitting import restore_on_failure
 from .._saved_state import public
 from .._sklearn import CallbackSupportMixin, fit_context, on_one_blas_thread
-from .attributes import fitted_attributes, set_attributes
+from .attributes import fitted_attributes, lag_relevance, set_attributes
 from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
@@ -22,7 +22,7 @@ from .parameters import (
     are_strengths,
     check_hidden_layer_sizes,
 )
-from .records.lags import expand_lags, lagged_names, union_of_lags
+from .records.lags import expand_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
 from .search.held_out import Data, Settings, check_windows
@@ -40,7 +40,6 @@ from .training_record import (
     check_training_record,
     input_names,
     no_sample_weight,
-    output_names,
 )
 
 # Short sessions are cut into stretches that allow this lag, if they can.
@@ -448,16 +447,9 @@ class SparseBayesNARXRegressorCV(
     def _store(self, found, outliers):
         """Keep the ensemble, and set all public attributes."""
         self._model = found.model
-        ensemble, members = found.model.ensemble, found.members.models
-        union = union_of_lags([network.lags for network in ensemble.members])
-        names = lagged_names(
-            union, input_names(self), output_names(self, ensemble.n_outputs)
-        )
-        relevances = [member.lag_relevance_ for member in members]
-        square = [[r.get(name, 0.0) ** 2 for name in names] for r in relevances]
-        relevance = np.sqrt(ensemble.weights @ np.array(square)).tolist()
+        members = found.members.models
         of_lags = {
-            "lag_relevance_": dict(zip(names, relevance, strict=True)),
+            "lag_relevance_": lag_relevance(self, found.model.ensemble, members),
             "reg_lambda_": members[0].reg_lambda,
         }
         set_attributes(self, search_attributes(found, of_lags | outliers))

@@ -85,9 +85,10 @@ def check_training_record(estimator, X, y, sessions):
         U = _check_inputs(estimator, X)
     U = checks.own(U)
     checks.check_lengths(U, Y, "X", "y")
-    for array, name in ((U, "X"), (Y, "y")):
+    of_inputs = getattr(estimator, "feature_names_in_", None)
+    for array, name, columns in ((U, "X", of_inputs), (Y, "y", names)):
         checks.check_magnitude(array, name)
-        checks.check_any_value(array, name)
+        checks.check_any_value(array, name, columns)
     if names is not None:
         _refuse_common_names(estimator, names)
         estimator.output_names_ = np.array(names, dtype=object)

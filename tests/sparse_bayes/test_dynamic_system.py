@@ -628,6 +628,19 @@ def test_several_outputs(monkeypatch):
     assert model.score(u, Y) > 0.7
 
 
+def test_relevance_of_lags_where_no_member_has_states(mixed, data):
+    assert not hasattr(mixed, "lag_relevance_")
+    u, y = data
+    model = quietly(estimator(kinds=("linear", "network"), max_cycles=3), u, y)
+    of_members = [member.lag_relevance_ for member in model.estimators_]
+    relevance = model.lag_relevance_
+    assert set(relevance) == set().union(*of_members)
+    for name, value in relevance.items():
+        squares = [one.get(name, 0.0) ** 2 for one in of_members]
+        expected = np.sqrt(model.estimator_weights_ @ squares)
+        assert value == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:Input x0 is outside")
 def test_divergence_is_told(mixed, data):
     u = data[0].copy()

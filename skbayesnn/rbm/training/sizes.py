@@ -261,7 +261,10 @@ def _race_sizes(settings, job, run):
             new = run(new, n_rounds, _effort([*runners, new]))
         runners.append(new)
         if size == limit or _has_enough_units(runners):
-            return _chosen(runners), stages
+            chosen = _chosen(runners)
+            if settings.verbose and chosen.n_units == limit:
+                print(f"no more than {limit} units are tried: set n_components for more")
+            return chosen, stages
         size = min(2 * size, limit)
 
 
