@@ -157,9 +157,10 @@ class DynamicSystemRegressor(
         One line: what was chosen, and its error beside those of the references.
     band_factor_ : ndarray of shape (n_outputs_,)
         Factor of the standard deviations of free runs, with which their bands of 95 %
-        hold 95 % of the rows of the stretches that were held out. Bands are never
-        narrower than the noise and the hidden states at the start ask for, and none
-        below 1 is used after an input has left the range of the training record.
+        hold 95 % of the rows of the stretches that were held out; of a linear model not
+        below 1. Bands are never narrower than the noise and the hidden states at the
+        start ask for, and none below 1 is used after an input has left the range of the
+        training record.
     max_lag_ : int
         Rows needed before the first prediction with ``y``: the longest lag, or four for
         each hidden state.

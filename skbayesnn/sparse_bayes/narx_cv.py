@@ -179,9 +179,10 @@ class SparseBayesNARXRegressorCV(
         relevances in the members; 0 where a member lacks it.
     band_factor_ : ndarray of shape (n_outputs_,)
         Factor of the standard deviations of free runs, with which their bands of 95 %
-        hold 95 % of the rows of the stretches that were held out. Bands are never
-        narrower than the noise and the hidden states at the start ask for, and none
-        below 1 is used after an input has left the range of the training record.
+        hold 95 % of the rows of the stretches that were held out; of a linear model not
+        below 1. Bands are never narrower than the noise and the hidden states at the
+        start ask for, and none below 1 is used after an input has left the range of the
+        training record.
     reg_lambda_ : float
         Strength of the prior of the first network, 0 for a linear ARX model.
     max_lag_ : int

@@ -263,7 +263,9 @@ def _race_sizes(settings, job, run):
         if size == limit or _has_enough_units(runners):
             chosen = _chosen(runners)
             if settings.verbose and chosen.n_units == limit:
-                print(f"no more than {limit} units are tried: set n_components for more")
+                print(
+                    f"no more than {limit} units are tried: set n_components for more"
+                )
             return chosen, stages
         size = min(2 * size, limit)
 

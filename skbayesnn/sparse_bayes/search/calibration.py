@@ -4,6 +4,10 @@ Each stretch has an ensemble of its own: the fits of the chosen candidates that 
 see it. Their errors there are those which the whole ensemble may expect in a new record
 like its own; they are compared with the standard deviations of that ensemble, which is
 fitted to more rows and in more cycles.
+
+The bands of a linear model are never made narrower: they follow from its noise, of
+which one step tells nearly all. Where they are too wide on the stretches, it is mostly
+that nothing has disturbed the system there.
 """
 
 import numpy as np
@@ -28,9 +32,17 @@ def band_factor(networks, ensemble, data):
         _deviations(members, ensemble, fold, data) for fold, members in networks.items()
     ]
     n_outputs = data.Y.shape[1]
-    return np.array(
+    factor = np.array(
         [learn_factor([d[:, o] for d in deviations]) for o in range(n_outputs)]
     )
+    return np.maximum(factor, 1.0) if _is_linear(ensemble) else factor
+
+
+def _is_linear(ensemble):
+    """Whether no member has hidden units or states."""
+    if ensemble.numbers_of_states.any():
+        return False
+    return all(len(one.fitted.network.full_sizes) == 2 for one in ensemble.members)
 
 
 def _deviations(members, ensemble, fold, data):

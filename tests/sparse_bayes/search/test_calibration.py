@@ -1,13 +1,20 @@
 """The factor of the bands of a searched ensemble."""
 
+import warnings
+
 import numpy as np
 import pytest
 from free_run_cases import inside_range
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
+from skbayesnn import (
+    SparseBayesNARXRegressor,
+    SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
+)
 from skbayesnn.sparse_bayes.learning.selection import stretches
 from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
+from skbayesnn.sparse_bayes.search import calibration
 from skbayesnn.sparse_bayes.search.calibration import band_factor
 from skbayesnn.sparse_bayes.search.held_out import Data
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
@@ -61,14 +68,34 @@ def test_true_bands_keep_their_width(network):
     assert_allclose(factor, 1.0, atol=0.1)
 
 
-def test_narrow_bands_are_widened_and_wide_ones_narrowed(network):
+@pytest.mark.parametrize("is_linear", [False, True])
+def test_narrow_bands_are_widened_and_wide_ones_narrowed(
+    network, is_linear, monkeypatch
+):
+    assert calibration._is_linear(Ensemble.single(*network))
+    monkeypatch.setattr(calibration, "_is_linear", lambda ensemble: is_linear)
     data = data_of(*output_error(3000, seed=1))
     found = [
         band_factor(*alone(network, range(5), times), data)
         for times in (0.25, 0.5, 4.0)
     ]
     assert_allclose(found[0], 2.0 * found[1], rtol=1e-6)
-    assert_allclose(found[2], np.sqrt(found[1] / 8.0), rtol=1e-6)
+    narrow = 1.0 if is_linear else np.sqrt(found[1] / 8.0)
+    assert_allclose(found[2], narrow, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["network", "states"])
+def test_what_has_hidden_units_or_states_is_not_linear(kind, network):
+    u, y = output_error(200)
+    model = {
+        "network": SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=1),
+        "states": SparseBayesStateSpaceRegressor(1, hidden_layer_sizes=()),
+    }[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        member = model.set_params(max_cycles=1, random_state=0).fit(u, y)
+    members = network, member._model.ensemble.members[0]
+    assert not calibration._is_linear(Ensemble(members, np.full(2, 0.5)))
 
 
 def test_only_held_out_rows_count(network):
