@@ -461,5 +461,5 @@ def _summary(settings, outcome, best, is_repeated):
     n_updates = outcome.adapting.current.path[:-1, 0].sum()
     if n_updates >= settings.max_updates:
         gain = plans.gain_since(outcome.adapting, 0.5)
-        text += f"; max_updates ended it, {gain:.2f} of them by the second half"
+        text += f"; ended by max_updates, whose second half gained {gain:.2f} nats"
     return text

@@ -282,7 +282,7 @@ def test_a_training_that_its_limit_ended_says_so(max_updates, is_told, capsys):
         4, max_iter="auto", max_updates=max_updates, random_state=0, verbose=True
     ).fit(digits(40))
     lines = capsys.readouterr().out.splitlines()
-    assert ("max_updates ended it" in lines[-1]) == is_told
+    assert ("ended by max_updates" in lines[-1]) == is_told
     assert lines[-2].startswith(f"refit: {model.n_updates_} updates on all 40 rows")
 
 
