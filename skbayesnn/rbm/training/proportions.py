@@ -39,6 +39,8 @@ _N_STATES, _NUMBERS = 2000, (1, 2, 3, 5, 8, 13)
 _LEAST_SAMPLE = 50.0
 # A smaller share of the states is worth twice the temperatures, up to as many.
 _ENOUGH, _MOST_BETAS = 0.25, 2000
+# Share of the variance of the rows that states have where no mode is missing.
+_LEAST_COVERED = 0.6
 # Rows whose hidden states are drawn.
 _N_ROWS = 2000
 # A smaller gain is next to nothing, nats; and standard errors that it has to exceed.
@@ -95,7 +97,7 @@ def find_shift(rbm, base, rows, n_betas, seed, n_jobs=None):
     for number in range(2):
         place = int(derived_seed(seed, Stream.PROPORTIONS, number))
         sample, n_betas = _draw(rbm, base, rows, n_betas, place, n_jobs)
-        if sample.size < _LEAST_SAMPLE:
+        if sample.size < _LEAST_SAMPLE or _misses_modes(sample, target, rows.units):
             return None
         if shift is None:
             shift = _shift_by(sample, target, len(rows))
@@ -137,6 +139,16 @@ def _draw(rbm, base, rows, n_betas, seed, n_jobs):
     if is_standard(rbm):
         sample = _better(sample, _from_rows(rbm, rows, seed))
     return sample, n_betas
+
+
+def _misses_modes(sample, target, units):
+    """Whether states vary less than rows with the mean ``target``, by much.
+
+    A mode to which no chain comes takes its share of the variance with it, and what is
+    left would be moved towards that mode, which may be likely enough.
+    """
+    found = units.variances(np.exp(sample.log_weights) @ sample.states).sum()
+    return found < _LEAST_COVERED * units.variances(target).sum()
 
 
 def _better(*samples):

@@ -104,6 +104,23 @@ def test_a_sample_that_has_missed_a_mode_does_not_count():
     assert proportions._better(even, higher) is higher
 
 
+def test_a_sample_without_a_mode_of_the_rows_is_not_believed(monkeypatch):
+    X, rbm = modes_in([0.6, 0.4]), model_of(0.7)
+    assert shift_for(rbm, X) is not None
+    draw = proportions._better
+
+    def without_second(*samples):
+        sample = draw(*samples)
+        second = sample.states[:, 6:].sum(axis=1) > sample.states[:, :6].sum(axis=1)
+        log_weights = np.where(second, -np.inf, sample.log_weights)
+        log_weights -= np.logaddexp.reduce(log_weights)
+        return sample._replace(log_weights=log_weights)
+
+    monkeypatch.setattr(proportions, "_better", without_second)
+    monkeypatch.setattr(proportions, "_shift_by", lambda *a: pytest.fail("believed"))
+    assert shift_for(rbm, X) is None
+
+
 def test_a_fit_shifts_what_its_chains_do_not_see(monkeypatch, capsys):
     """The state of a trained model is moved, and so is what goes on from it."""
     X = modes_in([0.75, 0.25], 400)
