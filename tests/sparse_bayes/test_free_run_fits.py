@@ -265,10 +265,12 @@ def test_sessions_in_another_order_are_the_same_data():
 def test_no_window_to_start_from():
     u, y, _ = output_error(100)
     gappy = missing(y, *range(0, 100, 4))
-    # one step ahead needs lag 1 only; a free run, every row since the longest lag
-    model = SparseBayesNARXRegressor([6], [1], reg_lambda=1.0, tol=1e-1).fit(u, gappy)
-    with pytest.raises(ValueError, match="y holds no 6 measured rows in turn"):
+    # one step ahead needs lag 4 only; a free run, every row since the longest lag
+    model = SparseBayesNARXRegressor([6], [4], reg_lambda=1.0, tol=1e-1).fit(u, gappy)
+    with pytest.raises(ValueError, match="y holds no 4 measured rows in turn"):
         model.set_params(focus="simulation").fit(u, gappy)
+    # of outputs: inputs may be read from farther back
+    model.set_params(output_lags=[1]).fit(u, gappy)
 
 
 def slow_system(n_rows, seed, n_before=0, noise=0.0):

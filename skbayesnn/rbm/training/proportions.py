@@ -133,6 +133,7 @@ def _shift_by(sample, target, n_rows):
 def _draw(rbm, base, rows, n_betas, seed, n_jobs):
     """A `Sample`, and the temperatures that it has taken."""
     sample = _annealed(rbm, base, n_betas, seed, n_jobs)
+    # bound: _MOST_BETAS
     while sample.size < _ENOUGH * _N_STATES and 2 * n_betas <= _MOST_BETAS:
         n_betas *= 2
         sample = _annealed(rbm, base, n_betas, seed, n_jobs)

@@ -220,6 +220,9 @@ def race(settings, search, job, task):
     records = None
     try:
         winner, stages = _race_sizes(settings, job, run)
+        if settings.verbose and winner.n_units == _limit(job):
+            n_units = winner.n_units
+            print(f"no more than {n_units} units are tried: set n_components for more")
         searched = _searched(settings, search, winner.n_units)
         winner = _try_tree(settings, job, run, winner, stages)
         winner = _best([winner, _challenge(run, winner, stages, searched)])
@@ -247,9 +250,14 @@ def race(settings, search, job, task):
     return Race(winner, training, tuple(runners.values()))
 
 
+def _limit(job):
+    """The largest size that is tried."""
+    return max(1, min(MAX_UNITS, len(job.train)))
+
+
 def _race_sizes(settings, job, run):
     """The runner of the size that has won, and the rounds of the stages."""
-    limit = max(1, min(MAX_UNITS, len(job.train)))
+    limit = _limit(job)
     size, runners, stages = min(_FIRST, limit), [], _STAGES
     # bound: sizes double up to the limit
     while True:
@@ -261,12 +269,7 @@ def _race_sizes(settings, job, run):
             new = run(new, n_rounds, _effort([*runners, new]))
         runners.append(new)
         if size == limit or _has_enough_units(runners):
-            chosen = _chosen(runners)
-            if settings.verbose and chosen.n_units == limit:
-                print(
-                    f"no more than {limit} units are tried: set n_components for more"
-                )
-            return chosen, stages
+            return _chosen(runners), stages
         size = min(2 * size, limit)
 
 

@@ -67,8 +67,8 @@ def simulation_stages(record, data, scaling, horizons, step_variance):
         free, can_start = with_unknown_start(U, Y, lags, starts, scaling, data.weights)
     if not len(free.origin):
         raise ValueError(
-            f"y holds no {lags.max_lag} measured rows in turn from which a free run "
-            "could start. Shorten output_lags, fill the gaps, or set "
+            f"y holds no {lags.output_reach} measured rows in turn from which a free "
+            "run could start. Shorten output_lags, fill the gaps, or set "
             "initial_conditions='estimated'."
         )
     longest = int(np.max(np.arange(len(free.origin)) - free.origin)) + 1
