@@ -39,6 +39,9 @@ _N_STATES, _NUMBERS = 2000, (1, 2, 3, 5, 8, 13)
 _LEAST_SAMPLE = 50.0
 # A smaller share of the states is worth twice the temperatures, up to as many.
 _ENOUGH, _MOST_BETAS = 0.25, 2000
+# What an annealing may cost, in weights times temperatures and states: some 20 seconds.
+# Beyond it there are no more temperatures, and fewer states, down to as many.
+_MOST_WORK, _FEWEST_STATES = 5e11, 500
 # Share of the variance of the rows that states have where no mode is missing.
 _LEAST_COVERED = 0.6
 # Rows whose hidden states are drawn.
@@ -133,8 +136,9 @@ def _shift_by(sample, target, n_rows):
 def _draw(rbm, base, rows, n_betas, seed, n_jobs):
     """A `Sample`, and the temperatures that it has taken."""
     sample = _annealed(rbm, base, n_betas, seed, n_jobs)
+    most = min(_MOST_BETAS, _MOST_WORK / (_N_STATES * max(rbm.weights.size, 1)))
     # bound: _MOST_BETAS
-    while sample.size < _ENOUGH * _N_STATES and 2 * n_betas <= _MOST_BETAS:
+    while sample.size < _ENOUGH * len(sample.states) and 2 * n_betas <= most:
         n_betas *= 2
         sample = _annealed(rbm, base, n_betas, seed, n_jobs)
     if is_standard(rbm):
@@ -177,9 +181,11 @@ def _from_rows(rbm, rows, seed):
 def _annealed(rbm, base, n_betas, seed, n_jobs):
     """The `Sample` of annealed chains."""
     path = annealing.make_path(rbm, base, np.linspace(0.0, 1.0, n_betas // 4 + 1))
-    first = annealing.run_forward(path, _N_STATES // 4, seed, n_jobs)
+    most = int(_MOST_WORK / (n_betas * max(rbm.weights.size, 1)))
+    n_states = min(_N_STATES, max(_FEWEST_STATES, most))
+    first = annealing.run_forward(path, n_states // 4, seed, n_jobs)
     betas = respace(path.betas, first.works.std(axis=1), n_betas)
-    run = annealing.run_forward(path._replace(betas=betas), _N_STATES, seed, n_jobs)
+    run = annealing.run_forward(path._replace(betas=betas), n_states, seed, n_jobs)
     offset = annealing.base_log_partition(rbm, base)
     return _sample(run.states, run.log_weights, offset)
 

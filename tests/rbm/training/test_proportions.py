@@ -146,3 +146,26 @@ def test_a_fit_shifts_what_its_chains_do_not_see(monkeypatch, capsys):
     assert_array_equal(model.components_, plain.components_)
     moved = model.intercept_visible_ - plain.intercept_visible_
     assert_allclose(moved, np.linspace(0.0, 0.1, N_FEATURES), atol=1e-5)
+
+
+def test_large_models_get_fewer_states_and_no_more_temperatures(monkeypatch):
+    X, rbm = modes_in([0.75, 0.25]), model_of(0.7)
+    forward, runs = proportions.annealing.run_forward, []
+
+    def counted(path, n_states, *others):
+        runs.append((len(path.betas) - 1, n_states))
+        return forward(path, n_states, *others)
+
+    monkeypatch.setattr(proportions.annealing, "run_forward", counted)
+    shift_for(rbm, X)
+    assert (2000, 2000) in runs
+    runs.clear()
+    # twice as much work would be too much
+    monkeypatch.setattr(proportions, "_MOST_WORK", 1000 * 2000 * rbm.weights.size)
+    shift_for(rbm, X)
+    assert {n for _, n in runs} == {250, 1000}
+    assert {n for n, _ in runs} == {500, 2000}
+    runs.clear()
+    monkeypatch.setattr(proportions, "_MOST_WORK", 1.0)
+    shift_for(rbm, X)
+    assert {n for _, n in runs} == {125, 500}
