@@ -344,6 +344,8 @@ def test_states_that_annealing_misses_are_told(monkeypatch):
 def test_a_model_is_never_below_independent_features(kind, monkeypatch):
     """By its validation likelihood."""
     monkeypatch.setattr(tracking, "_ENUMERATED", 0)
+    # the likelihood of a tree is exact
+    monkeypatch.setattr(pair_tree, "MAX_FEATURES", 0)
     shift_estimates(monkeypatch, 1000.0, 1000.0)
     X = digits(40)
     with pytest.warns(MixingWarning, match="independent features.*Use fewer units"):
