@@ -158,37 +158,41 @@ def rows_for_all(data, n_before, focus):
     before its first row alone, from where it goes on until an input is missing. These
     are fewer where half of the measured rows of a stretch would not be left.
     """
-    measured, reached = _predictable(data, focus)
+    measured = _predictable(data, 0, focus)
     n_measured = np.bincount(data.folds[measured], minlength=1)
     # bound: halved down to no row
     while n_before:
-        left = np.bincount(
-            data.folds[measured & reached(n_before)], minlength=len(n_measured)
-        )
+        scored = _predictable(data, n_before, focus)
+        left = np.bincount(data.folds[scored], minlength=len(n_measured))
         if (2 * left >= n_measured).all():
-            break
+            return data._replace(scored=scored)
         n_before //= 2
-    return data._replace(scored=measured & reached(n_before))
+    return data._replace(scored=measured)
 
 
-def _predictable(data, focus):
-    """Rows that may be scored, and a function of ``n_before`` that gives those reached.
-
-    Both are (n_rows,) bool.
-    """
+def _predictable(data, n_before, focus):
+    """Measured rows that a prediction behind ``n_before`` complete ones reaches."""
     U, Y, starts = data.U, data.Y, data.starts
-    before = n_complete_before(U, Y, starts)
     if focus != "simulation":
-        return is_complete(U, Y), lambda n_before: before >= n_before
+        return is_complete(U, Y) & (n_complete_before(U, Y, starts) >= n_before)
+    known, _, has_begun = _runs(U, Y, starts, n_before)
+    return known & np.isfinite(Y).any(axis=1) & has_begun
+
+
+def _runs(U, Y, starts, n_before):
+    """Free runs that begin behind ``n_before`` complete rows, and end without inputs.
+
+    Returns
+    -------
+    known : (n_rows,) bool, whether all inputs are
+    stretch : (n_rows,) first row of the stretch of known inputs that each row is in
+    has_begun : (n_rows,) bool, whether a run has begun in it by then
+    """
     rows, known = np.arange(len(Y)), is_complete(U, Y[:, :0])
-    # where the present run can have begun at the earliest
-    first = rows - n_complete_before(U, Y[:, :0], starts)
-
-    def reached(n_before):
-        begun = np.where(known & (before >= n_before), rows, -1)
-        return known & (np.maximum.accumulate(begun) >= first)
-
-    return known & np.isfinite(Y).any(axis=1), reached
+    stretch = rows - n_complete_before(U, Y[:, :0], starts)
+    may_begin = known & (n_complete_before(U, Y, starts) >= n_before)
+    last_begin = np.maximum.accumulate(np.where(may_begin, rows, -1))
+    return known, stretch, last_begin >= stretch
 
 
 def check_windows(data, lags):
@@ -354,7 +358,7 @@ def _errors_of_states(network, data, target, focus):
             record, target = _between_gaps(record, target, network.max_lag)
     found = network.forecast(record, network.max_lag, horizon, False)
     scored = np.isfinite(target)
-    scored &= (_rows_behind(record.starts) >= network.max_lag)[:, None]
+    scored &= (rows_behind(record.starts) >= network.max_lag)[:, None]
     # a filter that has begun anew is told its state
     scored &= np.isfinite(found.mean)
     errors = np.where(scored, found.mean - target, 0.0)
@@ -370,21 +374,18 @@ def _between_gaps(record, target, n_known):
     Each begins with ``n_known`` complete rows. Also their targets.
     """
     U, Y, starts = record.U, record.Y, record.starts
-    rows, known = np.arange(len(Y)), is_complete(U, Y[:, :0])
-    # by its first row, the stretch that each row is in, and the last row of that
-    stretch = rows - n_complete_before(U, Y[:, :0], starts)
+    known, stretch, has_begun = _runs(U, Y, starts, n_known)
     last = np.searchsorted(stretch, stretch, side="right") - 1
-    told = known & (n_complete_before(U, Y, starts) >= n_known)
-    has_been_told = np.maximum.accumulate(np.where(told, rows, -1)) >= stretch
+    behind = np.minimum(np.arange(len(Y)) + n_known, last)
     scored = known & np.isfinite(target).any(axis=1)
-    kept = known & has_been_told[np.minimum(rows + n_known, last)]
+    kept = known & has_begun[behind]
     kept &= np.bincount(stretch, scored)[stretch] > 0.0
     starts = np.flatnonzero(np.diff(stretch[kept], prepend=-1))
     starts = np.append(starts, np.count_nonzero(kept))
     return Record(U[kept], Y[kept], None, starts), target[kept]
 
 
-def _rows_behind(starts):
+def rows_behind(starts):
     """Number of the rows before each in its session."""
     return np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..._warnings import warn_caller
 from ...exceptions import MissingInputWarning
 from ..records.lags import is_complete, n_complete_before
+from .held_out import rows_behind
 
 # Rows of a run in which errors have mostly grown as far as they do: several of the
 # longest lags that are usual.
@@ -22,8 +23,8 @@ def warn_of_short_runs(data):
     if counts.sum() == len(Y) or not counts.any():
         return
     behind_gap = np.median(n_complete_before(U, Y[:, :0], starts)[counts])
-    in_session = np.arange(len(Y)) - np.repeat(starts[:-1], np.diff(starts))
-    if behind_gap < min(LONG, 0.25 * np.median(in_session[counts])):
+    in_session = np.median(rows_behind(starts)[counts])
+    if behind_gap < min(LONG, 0.25 * in_session):
         warn_caller(
             "Missing inputs cut the free runs by which models are compared: half of "
             f"the rows are at most {behind_gap:.0f} rows behind a missing input or the "
