@@ -293,7 +293,7 @@ class FrankWolfeRBM(BaseRBM):
 
     With a number of units:
 
-    >>> rbm = FrankWolfeRBM(20, random_state=0).fit(X)
+    >>> rbm = FrankWolfeRBM(20, random_state=0).fit(X[:500])
     >>> rbm.n_components_, rbm.transform(X).shape
     (20, (1797, 20))
     """

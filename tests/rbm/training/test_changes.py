@@ -1,6 +1,6 @@
 """What rounds of updates gain, against partition functions by enumeration."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -162,10 +162,13 @@ def spied_fit(seed, **parameters):
     return points
 
 
+usual_fit = cache(spied_fit)
+
+
 @pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_rounds_of_a_training_differ_by_what_is_told(seed):
     errors, scores, levels = [], [], []
-    for settings, adapting in spied_fit(seed):
+    for settings, adapting in usual_fit(seed):
         both = adapting.best, adapting.current
         log_partition = partial(contrastive.model, settings.update)
         exactly = [exact.log_partition(log_partition(one.state)) for one in both]
@@ -196,7 +199,7 @@ def test_a_mode_that_a_model_has_lost_is_no_longer_counted():
 
 def test_a_point_keeps_states_for_the_next_round():
     """Of its own model, and as many as `n_states` says."""
-    for settings, adapting in spied_fit(0)[:2]:
+    for settings, adapting in usual_fit(0)[:2]:
         current = adapting.current
         n_chains = len(current.state.chains)
         expected = changes.n_states(n_chains, plans.FIRST_ROUND), 17

@@ -560,9 +560,9 @@ def resume_an_overfit_in(stage, monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
         patch.setattr(adaptive, "train", counted)
         patch.setattr(contrastive, "step", counted_step)
-        whole = choosing(max_updates=3000).fit(data[0], X_val=data[1])
+        whole = choosing(max_updates=2000).fit(data[0], X_val=data[1])
     n_steps = (taken.index(stage) + len(taken) - taken[::-1].index(stage)) // 2
-    model = choosing(max_updates=3000, checkpoint=tmp_path / "state")
+    model = choosing(max_updates=2000, checkpoint=tmp_path / "state")
     with monkeypatch.context() as patch:
         interrupt(patch, contrastive, n_steps)
         with pytest.raises(KeyboardInterrupt):
@@ -575,7 +575,7 @@ def resume_an_overfit_in(stage, monkeypatch, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
-@pytest.mark.parametrize("place", ["1 units", "2 units", "training"])
+@pytest.mark.parametrize("place", first_by_default(["2 units", "1 units", "training"]))
 def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_path):
     """Within the winner's further training, that of another, and the last one."""
     stage = place if place == "training" else f"{place}, further"
