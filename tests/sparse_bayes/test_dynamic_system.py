@@ -425,7 +425,7 @@ def sampled(y, interval):
     return np.where(np.arange(len(y)) % interval == 0, y, np.nan)
 
 
-@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("n_outputs", first_by_default([1, 2]))
 def test_samples_of_a_laboratory_are_left_to_hidden_states(n_outputs):
     """No row follows another one; of several outputs one may be complete."""
     u, y = magnitude()

@@ -4,6 +4,12 @@ import numpy as np
 
 # Epochs whose median duration is that of the next ones.
 _RECENT_EPOCHS = 10
+# Settings of a round: their usual values, and how they are printed.
+_EFFORTS = (
+    ("n_gibbs_steps", 1, "Gibbs steps"),
+    ("n_replicas", 1, "temperatures"),
+    ("weight_decay", 0.0, "weight decay"),
+)
 
 
 def append_record(history, record):
@@ -74,5 +80,20 @@ def print_step(history, number, n_before, n_components):
 
 def print_round(stage, record):
     """Print an entry of an adaptive training."""
-    text = ", ".join(f"{name} {value:.4g}" for name, value in record.items())
-    print(f"{stage}: {text}")
+    print(f"{stage}: {text_of_round(record)}")
+
+
+def text_of_round(record):
+    """What a round has reached, and the effort and time that it took so far.
+
+    Settings that most trainings never change are told where they differ.
+    """
+    parts = [
+        f"{record['n_updates']:.0f} updates",
+        f"{record['log_likelihood']:.2f} nats on training rows",
+        f"{record['validation_log_likelihood']:.2f} on validation rows",
+    ]
+    for name, usual, text in _EFFORTS:
+        if record[name] != usual:
+            parts.append(f"{text} {record[name]:.2g}")
+    return ", ".join([*parts, format_duration(record["seconds"])])

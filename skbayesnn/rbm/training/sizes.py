@@ -27,7 +27,7 @@ from .. import model as solver
 from ..learning import contrastive, growth
 from . import adaptive, automatic, pair_tree, plans
 from .growing import MONITORED_ROWS, start_growth
-from .history import append_record, join_histories, print_round
+from .history import append_record, join_histories
 from .job import Start, computing
 from .outcome import Training
 from .start import base_of, independent_model, start_model, start_training
@@ -469,11 +469,23 @@ def _run(
     runner = runner._replace(outcome=outcome, gain=gain, has_ended=has_ended)
     runners[runner.name] = runner
     if settings.verbose:
-        records = dict(zip(runners, _records(runners.values()), strict=True))
-        print_round(name, records[runner.name])
+        print(f"{name}: {_place_of(runner, runners.values())}")
     if outcome.training.interrupted or outcome.training.stopped:
         raise _Ended(outcome.training)
     return runner
+
+
+def _place_of(runner, runners):
+    """How a runner does beside the best of the others, in words."""
+    others = [one for one in runners if one.name != runner.name]
+    if not others:
+        return "the first of the sizes"
+    best = _best(others)
+    # one that has trained for longer is ahead for that alone
+    n_rounds = min(one.outcome.training.n_iter for one in (runner, best))
+    lead = runner.score_after(n_rounds) - best.score_after(n_rounds)
+    side = "ahead of" if lead >= 0.0 else "behind"
+    return f"{abs(lead):.2f} nats {side} {best.name} after as many rounds"
 
 
 def _elapsed(runners):

@@ -9,6 +9,7 @@ from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm.training.history import (
     format_duration,
     join_histories,
+    text_of_round,
     time_of_epochs,
     time_of_growth,
 )
@@ -98,3 +99,21 @@ def test_time_that_is_left():
 )
 def test_durations_in_a_unit_that_suits(seconds, text):
     assert format_duration(seconds) == text
+
+
+def test_a_round_tells_what_differs_from_most():
+    record = {
+        "n_updates": 400,
+        "learning_rate": 0.2,
+        "n_gibbs_steps": 1,
+        "n_replicas": 1,
+        "weight_decay": 0.0,
+        "log_likelihood": -13.204,
+        "validation_log_likelihood": -13.581,
+        "seconds": 3.2,
+    }
+    expected = "400 updates, -13.20 nats on training rows, -13.58 on validation rows"
+    assert text_of_round(record) == f"{expected}, 3 s"
+    record |= {"n_replicas": 10, "weight_decay": 0.002222, "seconds": 150.0}
+    effort = "temperatures 10, weight decay 0.0022"
+    assert text_of_round(record) == f"{expected}, {effort}, 2 min"

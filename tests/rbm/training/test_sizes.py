@@ -1,5 +1,6 @@
 """The number of units, by data whose distribution is known."""
 
+import re
 import warnings
 from types import SimpleNamespace
 
@@ -572,6 +573,28 @@ def resume_an_overfit_in(stage, monkeypatch, tmp_path):
     assert_same_path(resumed.history_, whole.history_)
     assert whole.n_iter_ == len(whole.history_["n_updates"])
     return whole, set(taken)
+
+
+def test_verbose_compares_sizes_after_as_many_rounds(from_one, capsys):
+    choosing(verbose=True).fit(mixture_data(300), X_val=mixture_data(200, seed=1))
+    lines = capsys.readouterr().out.splitlines()
+    assert "1 units: the first of the sizes" in lines
+    place = lines.index(next(line for line in lines if "after as many rounds" in line))
+    gap, side = re.match(
+        r"2 units: ([\d.]+) nats (ahead of|behind) 1 units after as many rounds",
+        lines[place],
+    ).groups()
+    scores = {"1 units": [], "2 units": []}
+    for line in lines[:place]:
+        found = re.match(r"(\d units).*, (-[\d.]+) on validation rows", line)
+        if found:
+            scores[found[1]].append(float(found[2]))
+    n_rounds = len(scores["2 units"])
+    lead = max(scores["2 units"]) - max(scores["1 units"][:n_rounds])
+    assert (float(gap), side) == (
+        pytest.approx(abs(lead), abs=0.011),
+        "ahead of" if lead > 0.0 else "behind",
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
