@@ -20,7 +20,6 @@ import numpy as np
 from scipy.linalg.blas import ssymm as symm
 from scipy.linalg.lapack import spotrf as potrf
 from scipy.linalg.lapack import spotri as potri
-from scipy.linalg.lapack import spotrs as potrs
 
 from ..._sklearn import on_one_blas_thread
 from ..kernels.centring import centre_rows, weigh_about_centres
@@ -73,8 +72,9 @@ def _by_units(diagonal, rows, vectors):
     of_matrix = np.einsum("ii->i", matrix)
     of_matrix += diagonal
     both = np.concatenate([rows, vectors])
-    # LAPACK's arrays are the transposed ones: nothing is copied
-    both = potrs(_factor(matrix), both.T, lower=True, overwrite_b=True)[0].T
+    # LAPACK's arrays are the transposed ones: nothing is copied. By the inverse, this
+    # takes a tenth to nine tenths of the time that it takes by the factor
+    both = symm(1.0, _inverse(matrix), both.T, lower=True).T
     return both[: len(rows)], both[len(rows) :], np.ones_like(diagonal)
 
 
@@ -90,17 +90,15 @@ def _by_rows(diagonal, rows, vectors):
     matrix = rows @ rows.T
     of_matrix = np.einsum("ii->i", matrix)
     of_matrix += np.float32(1.0)
-    # of symmetric matrices, both routines use the lower triangle
-    inverse = potri(_factor(matrix), lower=True, overwrite_c=True)[0]
-    divided = symm(1.0, inverse, rows.T, side=1, lower=True).T
+    divided = symm(1.0, _inverse(matrix), rows.T, side=1, lower=True).T
     vectors = scale * vectors
     vectors = scale * (vectors - (vectors @ rows.T) @ divided)
     return divided, vectors, scale
 
 
-def _factor(matrix):
-    """The Cholesky factor, in the lower triangle of an array in Fortran's order."""
+def _inverse(matrix):
+    """The inverse, in the lower triangle of an array in Fortran's order."""
     factor, info = potrf(matrix.T, lower=True, clean=False, overwrite_a=True)
     if info:
         raise np.linalg.LinAlgError("the covariance is not positive definite")
-    return factor
+    return potri(factor, lower=True, overwrite_c=True)[0]
