@@ -3,7 +3,7 @@
 The cluster of this example is two processes of this machine. For another one, give its
 address to ``Client``: nothing else changes, and the results stay the same.
 
-    pip install "skbayesnn[cluster]"
+    pip install -e ".[cluster]"
     python examples/cluster.py
 """
 

@@ -71,7 +71,7 @@ def main():
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        print("No figure without matplotlib: pip install skbayesnn[plot]")
+        print("No figure without matplotlib: pip install matplotlib")
         return
     with figure_style():
         draw([("original", test), *columns]).savefig(arguments.output, dpi=90)

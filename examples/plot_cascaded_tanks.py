@@ -3,7 +3,7 @@
     python plot_cascaded_tanks.py --output cascaded_tanks.png
 
 The record is read from ``--data-home``, by default $SKBAYESNN_DATA, or downloaded
-(``pip install skbayesnn[data]``). Lags and the strength of the prior are chosen on the
+(``pip install pooch tqdm``). Lags and the strength of the prior are chosen on the
 training record; the test record is not used for any choice.
 """
 
@@ -28,9 +28,7 @@ def main():
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise SystemExit(
-            "matplotlib is missing: pip install skbayesnn[plot]"
-        ) from error
+        raise SystemExit("matplotlib is missing: pip install matplotlib") from error
     try:
         tanks = fetch_cascaded_tanks(data_home=arguments.data_home)
     except (ImportError, OSError) as error:

@@ -5,7 +5,7 @@
 
 The model is stopped at some sizes, and its partition function is estimated there.
 ``--mnist`` looks the images up in ``--data-home``, by default $SKBAYESNN_DATA, and
-otherwise downloads them (``pip install skbayesnn[data]``).
+otherwise downloads them (``pip install pooch tqdm``).
 """
 
 import argparse
@@ -54,9 +54,7 @@ def main():
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise SystemExit(
-            "matplotlib is missing: pip install skbayesnn[plot]"
-        ) from error
+        raise SystemExit("matplotlib is missing: pip install matplotlib") from error
     if arguments.mnist:
         images, unit_penalty = load_mnist(arguments.data_home), 0.1
         betas = 10_000

@@ -94,7 +94,7 @@ def identify_tanks():
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        print("No figure without matplotlib: pip install skbayesnn[plot]")
+        print("No figure without matplotlib: pip install matplotlib")
         return
     with figure_style():
         draw(model, tanks, one_step, free_run, free_run_std)

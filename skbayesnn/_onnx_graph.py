@@ -22,7 +22,7 @@ class GraphBuilder:
     def __init__(self, dtype, caller="to_onnx"):
         if str(dtype) not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}; got {dtype!r}.")
-        self._onnx = import_extra("onnx", "onnx", caller)
+        self._onnx = import_extra("onnx", caller)
         self.dtype = np.dtype(str(dtype))
         self._kind = self._onnx.helper.np_dtype_to_tensor_dtype(self.dtype)
         self._nodes, self._constants = [], []

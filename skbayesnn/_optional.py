@@ -3,14 +3,14 @@
 from importlib import import_module
 
 
-def import_extra(package, extra, caller):
+def import_extra(package, caller):
     """A package, or an ImportError that says how to install it.
 
-    ``extra`` is its name in the optional dependencies, ``caller`` what needs it.
+    ``caller`` is what needs it.
     """
     try:
         return import_module(package)
     except ImportError as error:
         raise ImportError(
-            f"{caller} requires {package}: pip install skbayesnn[{extra}]"
+            f"{caller} requires {package}: pip install {package}"
         ) from error

@@ -19,7 +19,7 @@ def register_converters():
     Raises
     ------
     ImportError
-        Without skl2onnx: ``pip install skbayesnn[onnx]``.
+        Without skl2onnx: ``pip install skl2onnx``.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def register_converters():
     >>> from skl2onnx import to_onnx  # doctest: +SKIP
     >>> model = to_onnx(pipeline, X[:1])  # doctest: +SKIP
     """
-    skl2onnx = import_extra("skl2onnx", "onnx", "register_converters")
+    skl2onnx = import_extra("skl2onnx", "register_converters")
     for estimator in ESTIMATORS:
         skl2onnx.update_registered_converter(
             estimator, f"Skbayesnn{estimator.__name__}", _set_shape, _convert

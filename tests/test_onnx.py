@@ -55,5 +55,5 @@ def test_a_network_behind_a_scaler(skl2onnx, dtype):
 
 def test_without_skl2onnx(monkeypatch):
     monkeypatch.setitem(sys.modules, "skl2onnx", None)
-    with pytest.raises(ImportError, match=r"pip install skbayesnn\[onnx\]"):
+    with pytest.raises(ImportError, match="pip install skl2onnx"):
         register_converters()

@@ -132,8 +132,8 @@ def fetch_binary_benchmark(
 
     download_if_missing : bool, default=True
         If False, raise an OSError if a file is missing, instead of downloading it.
-        The files of a set have 0.7 to 5.3 MB. A download needs the extra
-        ``data``: ``pip install skbayesnn[data]``.
+        The files of a set have 0.7 to 5.3 MB. A download needs pooch and
+        tqdm: ``pip install pooch tqdm``.
 
     return_splits : bool, default=False
         If True, return only the rows, ``(X_train, X_validation, X_test)``.

@@ -103,7 +103,7 @@ def fetch_mnist(
     download_if_missing : bool, default=True
         If False, raise an OSError if a file is missing, instead of downloading it.
         The download has 12 MB; the decompressed files that are kept have 55 MB. It
-        needs the extra ``data``: ``pip install skbayesnn[data]``.
+        needs pooch and tqdm: ``pip install pooch tqdm``.
 
     return_X_y : bool, default=False
         If True, return only ``(data, target)`` of the training images.
@@ -213,7 +213,7 @@ def fetch_caltech101_silhouettes(
 
     download_if_missing : bool, default=True
         If False, raise an OSError if the file is missing, instead of downloading it.
-        A download needs the extra ``data``: ``pip install skbayesnn[data]``.
+        A download needs pooch and tqdm: ``pip install pooch tqdm``.
 
     return_X_y : bool, default=False
         If True, return only ``(data, target)`` of the training images.

@@ -64,7 +64,7 @@ def fetch_cascaded_tanks(
 
     download_if_missing : bool, default=True
         If False, raise an OSError if the file is missing, instead of downloading it.
-        A download needs the extra ``data``: ``pip install skbayesnn[data]``.
+        A download needs pooch and tqdm: ``pip install pooch tqdm``.
 
     return_X_y : bool, default=False
         If True, return only ``(data, target)`` of the estimation record.

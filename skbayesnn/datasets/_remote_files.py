@@ -291,7 +291,6 @@ def _import_downloader():
         import tqdm  # noqa: F401 (pooch draws its progress bar with it)
     except ImportError as error:
         raise ImportError(
-            "Downloading a data set requires pooch and tqdm: "
-            "pip install skbayesnn[data]"
+            "Downloading a data set requires pooch and tqdm: pip install pooch tqdm"
         ) from error
     return pooch, requests

@@ -75,7 +75,7 @@ def check_matplotlib(caller):
         import matplotlib.pyplot  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"{caller} requires matplotlib: pip install skbayesnn[plot]"
+            f"{caller} requires matplotlib: pip install matplotlib"
         ) from error
 
 

@@ -33,13 +33,14 @@ class ContrastiveDivergenceRBM(BaseRBM):
     n_components : int, default=256
         Number of hidden units. Ignored if ``init`` is given.
     learning_rate : "auto" or float, default="auto"
-        Step size at the start, per mean gradient. "auto" is 0.2. With
-        ``max_iter="auto"``, the step size falls with the root of the number of updates
-        behind the first 2000, and to 0 in the end, and is halved when the chains do not
-        follow; "auto" is then higher where features are rare: 0.2 times 0.15 over their
-        variance p (1 - p), if that is smaller, as a mean that weighs
-        features by their variances. It is also limited in each update, so that the log
-        probability of data and chains changes by at most 1 nat (standard deviation).
+        Step size at the start, per mean gradient. "auto" is 0.2, or with
+        ``max_iter="auto"`` 0.03 / (p (1 - p)) where features are rare, so that this is
+        larger; p (1 - p) is a mean of the features' variances, weighted by them. With
+        ``max_iter="auto"``, the step size falls as one over the root of the number of
+        updates after the first 2000, falls to 0 in the end, and is halved when the
+        chains do not follow. With "auto", each update is also limited, so that it
+        changes the log probability of data and chains by at most 1 nat (standard
+        deviation), or 1.5 % of its spread over the rows under independent features.
     max_iter : "auto" or int, default="auto"
         Number of epochs: passes over the data, newly shuffled each. With "auto",
         training goes in rounds of updates, and ends when rows that it has not seen

@@ -63,7 +63,7 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Raises
         ------
         ImportError
-            Without onnx: ``pip install skbayesnn[onnx]``.
+            Without onnx: ``pip install onnx``.
         """
         from .._onnx_graph import save
         from .onnx_features import features_model

@@ -1,4 +1,4 @@
-"""The RBM that finds its own size: by a race of sizes, or growing unit by unit."""
+"""The RBM that finds its own size: by comparing sizes, or growing unit by unit."""
 
 from functools import partial
 from numbers import Integral, Real
@@ -56,11 +56,12 @@ class FrankWolfeRBM(BaseRBM):
     Parameters
     ----------
     n_components : "auto" or int, default="auto"
-        Number of hidden units. With "auto", the likelihood of held-out rows decides,
-        between 16 and 1024 units and no more than there are rows; this needs
-        ``alpha="count"`` and ``init=None``. A number is the largest size of a model
-        that grows unit by unit. If no unit gains anything, one idle unit with zero
-        weights is kept.
+        Number of hidden units. With "auto", the likelihood of held-out rows decides:
+        16, 32, ... up to 1024 units are tried, fewer where 16 are best, and a tree,
+        which may have more; never more than there are rows, beside those of
+        ``lone_states_``. This needs ``alpha="count"`` and ``init=None``. A number is
+        the largest size of a model that grows unit by unit. If no unit gains anything,
+        one idle unit with zero weights is kept.
     unit_penalty : "auto" or float, default="auto"
         Strength λ of the penalty :math:`\frac{\lambda}{2} \|(w, b)\|^2` on the gain of
         a new unit. With "auto", the first search tries seven values from 1 to 0.001,
@@ -195,10 +196,10 @@ class FrankWolfeRBM(BaseRBM):
         compared: ``n_components``, the ``change`` from the best one before, its
         ``gain`` over that one, whether it started ``from_small_weights`` (1 or 0), the
         ``n_updates`` that it got, and the ``log_likelihood`` and
-        ``validation_log_likelihood`` that it reached (nats per sample). The last of
-        them started from the pairs of a tree, if there are some, and from searched
-        units; their gain is over the winner before, after as many rounds. Halves of the
-        smallest size, which follow where a model overfits, have none. The entries of
+        ``validation_log_likelihood`` that it reached (nats per sample). The last
+        are the other starts, a tree and units found by searches; their gain is
+        over the winner before, after as many rounds. Halves of the smallest size, which
+        follow where a model overfits, have no entry. The entries of
         the rounds follow, with the columns of `ContrastiveDivergenceRBM`; the first of
         them belong to the comparison. A column is NaN where it does not apply.
     fine_tune_ : ContrastiveDivergenceRBM
@@ -214,37 +215,34 @@ class FrankWolfeRBM(BaseRBM):
     Notes
     -----
     **Automatic size.** With ``n_components="auto"``, rows are held out
-    (``validation_fraction``, or ``X_val`` in ``fit``), and models with 16, 32, 64, ...
-    units are trained from small random weights, one after the other, with 1681 updates
-    each. If the first size has gained less than 0.3 % of the log-likelihood of
-    independent features after 400 updates, it trains until it has gained that (at most
-    5000 updates), and all sizes get as many more rounds. A model that overfits stops at
-    its best round. Sizes are equal that differ on the held-out rows by at most 1 % of
-    what was gained, or by a tenth of what twice the updates have gained. When two
-    doublings of a size that equals the best are done, no larger ones are tried. The
-    smallest of these equal ones wins; while twice the updates gain more than 3 % of the
-    whole, that with twice as many units; or the best itself if it overfits. Two other
-    starts are trained the same way against it. Units for the pairs of a spanning tree,
-    the best that pairs can tell [5]_: with a unit for each pair that is more than
-    chance (by the extended BIC), an RBM is exactly this tree. It may have more than
-    1024 units, but no more than rows, and there is none beyond 3000 features. If
-    training improves it, it is tried with as many units as the winner, too; and while
-    the winner may catch up within two doublings of the updates, both train on. And
-    units found by Frank-Wolfe searches, each on rows of its own and scaled down to a
-    norm of 0.5, of the size that has won. The best is not trained anew: it goes on from
-    where it is, as `ContrastiveDivergenceRBM` does with ``max_iter="auto"``:
-    log-likelihoods are tracked during training [2]_, and chains that mix too slowly get
-    several temperatures [3]_ [4]_. If it overfits, so that it needs weight decay, the
-    random weights that searched units have beaten go on to where they overfit as well,
-    and the next larger size, and so forth while the larger one is better; the best of
-    them trains on. If nothing was gained in the end, as with parities, training begins
-    again from larger random weights. If annealing in both directions contradicts itself
-    in the end, or the rows, by more than 1 % of what training has gained (at least 1
-    nat), up to two smaller sizes go on from where they are, too, each for no more
-    updates than cost the same, and the model with the highest likelihood is returned.
-    If rows were held out, the training is then repeated on all rows (``refit`` of
-    ``fine_tune``). Last, the probabilities of the modes are set right, as
-    ContrastiveDivergenceRBM does.
+    (``validation_fraction``, or ``X_val`` in ``fit``), and what they say decides:
+
+    1. Models with 16, 32, 64, ... units are trained from small random weights, one
+       after the other, with 1681 updates each, or with more where the first one has
+       not learned anything by then. Doubling stops when two doublings of a size that
+       equals the best have brought nothing. The smallest of equal sizes wins, or the
+       next one while much is still gained.
+    2. Two other starts are compared with the winner after the same number of updates:
+       units for the pairs of a spanning tree, the best that pairs can tell [5]_, and
+       units found by Frank-Wolfe searches, each on rows of its own and scaled down to a
+       norm of 0.5. With a unit for each pair that is more than chance (by the extended
+       BIC), an RBM is exactly this tree. It may have more than 1024 units, but no more
+       than rows, and there is none beyond 3000 features.
+    3. The best of them goes on from where it is, as `ContrastiveDivergenceRBM` does
+       with ``max_iter="auto"``: log-likelihoods are tracked during training [2]_, and
+       chains that mix too slowly get several temperatures [3]_ [4]_.
+    4. If it overfits, so that it needs weight decay, random weights of its size, larger
+       sizes while these are better, and smaller ones go on to where they overfit as
+       well, and the best of them is trained further. If nothing was gained in the end,
+       as with parities, training begins again from larger random weights.
+    5. If annealing in both directions contradicts itself in the end, or the rows, by
+       more than 1 % of what training has gained (at least 1 nat), up to two smaller
+       sizes go on from where they are, too, and the model with the highest likelihood
+       is returned.
+    6. If rows were held out, the training is repeated on all rows (``refit`` of
+       ``fine_tune``). Last, the probabilities of the modes are corrected, as
+       `ContrastiveDivergenceRBM` does.
+
     ``unit_penalty``, ``objective``, ``radius``, ``n_chains``, ``n_search_rows`` and
     ``max_search_iter`` belong to the searches; other parameters of the growth, and
     ``early_stopping``, are ignored. Units then have no order.
@@ -257,11 +255,11 @@ class FrankWolfeRBM(BaseRBM):
 
     ``fit`` supports scikit-learn's callbacks: ``set_callbacks(ProgressBar())`` of
     ``sklearn.callback`` shows bars for the growth, by units, and for the epochs of
-    fine-tuning, with the remaining time (it needs rich). Callbacks get ``X`` and
-    ``y`` as ``fit`` got them, and the model after each unit, or after each round. One
-    that asks to stop at the end of a unit ends the growth; at the end of the growth,
-    the fit, without fine-tuning; during the race or the training, the fit. Such a fit
-    counts as finished.
+    fine-tuning, with the remaining time (it needs rich). Callbacks get ``X`` and ``y``
+    as ``fit`` got them, and the model after each unit, or after each round. One that
+    asks to stop at the end of a unit ends the growth; at the end of the growth, the
+    fit, without fine-tuning; during the comparison of sizes or the training, the fit.
+    Such a fit counts as finished.
 
     References
     ----------

@@ -63,10 +63,10 @@ class DynamicSystemRegressor(
 ):
     r"""Learn a simulator of a dynamic system, and choose its kind and its settings.
 
-    Kind of model, lags or number of hidden states, and strength of the prior are chosen
-    by one criterion, the error that matters: the record is cut into stretches, the
-    outputs of one stretch are left out of a fit, and the free run that passes through
-    it is scored there. The kinds are
+    The kind of model, its lags or number of hidden states, and ``reg_lambda`` are
+    chosen by the error of free runs (simulations) through parts of the record that were
+    left out of the fit: the record is cut into stretches, the outputs of one stretch
+    are left out, and the free run that passes through it is scored there. The kinds are
 
     - linear ARX models,
     - networks of lagged inputs and outputs (NARX), see
@@ -92,12 +92,13 @@ class DynamicSystemRegressor(
         limited time depends on the machine and on ``n_jobs``; without a limit, the same
         ``random_state`` gives the same result.
     focus : {"simulation", "prediction"}, default="simulation"
-        Errors that the choice is about: of a free run, or of one step ahead. Fits of
-        lags square the same errors; those of hidden states square the errors of a free
-        run in any case, and a Kalman filter predicts one step ahead.
+        Error by which models are compared: of a free run, or of one step ahead.
+        Networks of lags are also fitted to it, those of hidden states to free runs in
+        any case; a Kalman filter then predicts one step ahead.
     n_estimators : "auto" or int, default="auto"
-        Networks of all models together. "auto" is 6 to 24, by how far single
-        networks scatter, as in :class:`SparseBayesNARXRegressorCV`.
+        Networks of all models together. "auto" aims at 6 to 24, by how far single
+        networks scatter, as in :class:`SparseBayesNARXRegressorCV`; starts that end in
+        a clearly worse optimum are left out. A linear model is alone.
     {{noise}}
     {{outliers}}
     {{n_jobs}}
@@ -122,15 +123,16 @@ class DynamicSystemRegressor(
         Units in each hidden layer before pruning. "auto" is 5 for lags and 8 for hidden
         states.
     cv : int, default=8
-        Stretches, of equal length, into which every session is cut, or fewer where it
-        is short, as in :class:`SparseBayesNARXRegressorCV`. At most five of them are
-        held out, in turn.
+        Stretches with equally many measured rows into which every session is cut, or
+        fewer where it is short, as in :class:`SparseBayesNARXRegressorCV`. At most five
+        of them are left out, in turn.
     output : {"auto", "level", "difference"}, default="auto"
         What models predict: the outputs, or what is added to them from row to row, for
         systems that integrate; see :class:`SparseBayesNARXRegressorCV`.
     max_cycles : int, default=200
         Largest number of cycles of a fit. Fits of lags that are only scored end after
-        15 in their last stage; of hidden states both numbers are candidates.
+        15 in their last stage. Hidden states are tried with 15 and with this number
+        behind the 15 after which starts are selected.
     checkpoint : str, path-like or None, default=None
         File to which ``fit`` writes every fit that is done, as
         :class:`SparseBayesNARXRegressorCV` does: if it was killed, the same call goes
@@ -156,11 +158,12 @@ class DynamicSystemRegressor(
     summary_ : str
         One line: what was chosen, and its error beside those of the references.
     band_factor_ : ndarray of shape (n_outputs_,)
-        Factor of the standard deviations of free runs, with which their bands of 95 %
-        hold 95 % of the rows of the stretches that were held out; of a linear model not
-        below 1. Bands are never narrower than the noise and the hidden states at the
-        start ask for, and none below 1 is used after an input has left the range of the
-        training record.
+        Factor by which the standard deviations of free runs are multiplied: the median,
+        over the stretches that were held out, of the factor with which the 95 % band
+        holds 95 % of the rows there, or its square root where that is below 1. It is
+        not below 1 for a linear model, and after an input has left the range of the
+        training record. Bands are never narrower than the noise and the uncertain
+        hidden states at the start would give alone.
     max_lag_ : int
         Rows needed before the first prediction with ``y``: the longest lag, or four for
         each hidden state.
@@ -183,12 +186,12 @@ class DynamicSystemRegressor(
     Notes
     -----
     A state-space network of four states is tried first, on three stretches, with tanh
-    units, and with rectified linear ones where its error is less than three times that
-    of the best model of lags. Others follow where it is less than 1.75 times as large,
-    first the better one of these, fitted until its objective settles, with the search
-    for the number of states of :class:`SparseBayesStateSpaceRegressor`. Such fits go on
-    to the whole record, if they have seen all of its rows but those of a stretch, as in
-    records of up to 2,000 rows or of dense ones. As in
+    units, and with rectified linear ones where its error is at most three times that of
+    the best linear model or network of lags. Others follow where it is at most 1.75
+    times as large, first the better one of these, fitted until convergence, with the
+    search for the number of states of :class:`SparseBayesStateSpaceRegressor`. Such
+    fits go on to the whole record, if they have seen all of its rows but those of a
+    stretch, as in records of up to 2,000 rows or of dense ones. As in
     :class:`SparseBayesNARXRegressorCV`, fits that ended in a poor optimum are begun
     anew.
 

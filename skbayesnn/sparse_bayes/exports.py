@@ -110,7 +110,7 @@ class ExportMixin:
         Raises
         ------
         ImportError
-            Without onnx: ``pip install skbayesnn[onnx]``.
+            Without onnx: ``pip install onnx``.
         ValueError
             For a ``dtype`` or ``combine`` that is none of these.
 

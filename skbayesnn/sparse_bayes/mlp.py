@@ -256,7 +256,7 @@ class SparseBayesMLPRegressor(
         Raises
         ------
         ImportError
-            Without onnx: ``pip install skbayesnn[onnx]``.
+            Without onnx: ``pip install onnx``.
         """
         from .._onnx_graph import save
         from .deployment.onnx_step import static_model

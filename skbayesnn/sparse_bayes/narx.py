@@ -77,12 +77,12 @@ class SparseBayesNARXRegressor(
         every input lags of its own by name, such as ``{"valve": [3, 4], "pump": 2}``;
         names are ``feature_names_in_``, or x0, x1, ... A list in a dict is complete:
         0 stands for the current value, whatever ``include_current_input`` says, and
-        ``[]`` leaves the input out. "auto" is the number, of 1, 2, 3, 5, 7, 10, 14, 20
-        and 30, with which a linear model predicts one step of stretches best that it
-        was not fitted to; the smallest of those within 2 %. Where inputs act only after
-        more than five rows, their lags begin behind this dead time if that predicts
-        better. A quick choice, which :class:`SparseBayesNARXRegressorCV` makes with
-        networks and free runs.
+        ``[]`` leaves the input out. "auto" is the smallest number of 1, 2, 3, 5, 7, 10,
+        14, 20 and 30 lags whose one-step error with a linear model, by
+        cross-validation, is within 2 % of the least. Where inputs act only after more
+        than five rows, their lags begin behind this dead time if that predicts better.
+        This is quick; :class:`SparseBayesNARXRegressorCV` compares networks and free
+        runs.
     output_lags : "auto", int, array-like of int or dict, default="auto"
         Lags of the outputs, likewise; their names are y, or y0, y1, ... for several.
         If both are "auto", their numbers are equal.
@@ -93,17 +93,17 @@ class SparseBayesNARXRegressor(
         or a level that follows a flow, sampled so fast that y(t-1) is almost y(t); see
         the notes.
     focus : {"prediction", "simulation"}, default="prediction"
-        Errors that the fit squares: those one step ahead, or those of a free run, in
+        Errors that the fit minimises: those one step ahead, or those of a free run, in
         which the network is fed its own outputs, by exact sensitivities through the
         recursion. Choose "simulation" for a model that will simulate, plan or control.
     hidden_layer_sizes : int or array-like of int, default=(10,)
         Units in each hidden layer before pruning. ``()`` is a linear ARX model.
     reg_lambda : "auto", float or array-like of shape (n_layers,), default="auto"
-        Strength of the prior in (15), not negative; one number per weight layer, and
-        one more for the skip connection, are allowed. It acts as a temperature: the
-        likelihood is raised to the power 1 / ``reg_lambda``. 1 is Bayes' rule for
-        independent Gaussian residuals; those of a dynamic system seldom are, which
-        makes 1 too confident. 0 is no regularisation. "auto" is 4, or 5 for
+        Strength of the prior in (15) of [1]_, not negative; one number per weight
+        layer, and one more for the skip connection, are allowed. It acts as a
+        temperature: the likelihood is raised to the power 1 / ``reg_lambda``. 1 is
+        Bayes' rule for independent Gaussian residuals; those of a dynamic system seldom
+        are, which makes 1 too confident. 0 is no regularisation. "auto" is 4, or 5 for
         ``focus="simulation"``; :class:`SparseBayesNARXRegressorCV` chooses it from the
         data, between 1 for white residuals and 40 for slowly changing ones.
     n_restarts : int, default=1
@@ -172,7 +172,8 @@ class SparseBayesNARXRegressor(
             (n_regressors, n_outputs)
         The same of the skip connection, if there is one.
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Variance of the errors that the fit squares, in squared units of y.
+        Variance of the errors that the fit minimises (see ``focus``), in squared units
+        of y.
     {{degrees_of_freedom}}
     estimators_ : list of SparseBayesNARXRegressor
         The networks of an ensemble, the best first. Only if ``n_estimators`` > 1; the

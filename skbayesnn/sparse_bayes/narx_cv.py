@@ -86,11 +86,11 @@ class SparseBayesNARXRegressorCV(
         Candidates for ``reg_lambda`` of networks. "auto" is 6 and 20, and weaker or
         stronger ones, from 0.2 to 200, where one of these is the best.
     cv : int, default=8
-        Stretches, of equal length, into which every session is cut. At most five of
-        them are held out, in turn: fits to nearly the whole record tell more than more
-        stretches do. Of several sessions those with the same number are held out
-        together. Sessions that are too short for so many stretches and the longest of
-        ``lags`` (10 for "auto") are cut into fewer, or left out whole.
+        Stretches with equally many measured rows into which every session is cut. At
+        most five of them are held out, in turn: fits to nearly the whole record tell
+        more than more stretches do. Of several sessions those with the same number are
+        held out together. Sessions that are too short for so many stretches and the
+        longest of ``lags`` (10 for "auto") are cut into fewer, or left out whole.
     n_estimators : "auto" or int, default="auto"
         Networks in the ensemble. "auto" is 12, or more, up to 24, as long as the
         scatter of networks on rows that they did not see would add more than a
@@ -114,8 +114,8 @@ class SparseBayesNARXRegressorCV(
     {{noise}}
     {{outliers}}
     focus : {"simulation", "prediction"}, default="simulation"
-        Errors that the fits and their choice are about: of a free run or of one step
-        ahead. See :class:`SparseBayesNARXRegressor`.
+        Error by which models are compared, and to which networks are fitted: of a free
+        run or of one step ahead. See :class:`SparseBayesNARXRegressor`.
     hidden_layer_sizes : int or array-like of int, default=(5,)
         Units in each hidden layer before pruning. ``()`` is a linear ARX model.
     {{n_jobs}}
@@ -178,11 +178,11 @@ class SparseBayesNARXRegressorCV(
         For each regressor of any member, the weighted root mean square of its
         relevances in the members; 0 where a member lacks it.
     band_factor_ : ndarray of shape (n_outputs_,)
-        Factor of the standard deviations of free runs, with which their bands of 95 %
-        hold 95 % of the rows of the stretches that were held out; of a linear model not
-        below 1. Bands are never narrower than the noise and the hidden states at the
-        start ask for, and none below 1 is used after an input has left the range of the
-        training record.
+        Factor by which the standard deviations of free runs are multiplied: the median,
+        over the stretches that were held out, of the factor with which the 95 % band
+        holds 95 % of the rows there, or its square root where that is below 1. It is
+        not below 1 for a linear model, and after an input has left the range of the
+        training record. Bands are never narrower than the noise would give alone.
     reg_lambda_ : float
         Strength of the prior of the first network, 0 for a linear ARX model.
     max_lag_ : int

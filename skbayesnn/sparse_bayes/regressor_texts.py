@@ -3,8 +3,8 @@
 PARAMETERS = {
     "include_current_input": """
         include_current_input : bool, default=True
-            Whether u(t) is a regressor of y(t). An explicit list in a dict
-            ``input_lags`` says so itself, by a 0.
+            Whether u(t) is a regressor of y(t). It is ignored for inputs with a list
+            in ``input_lags``: the list holds a 0 if u(t) is used.
         """,
     "horizon_schedule": """
         horizon_schedule : "auto" or array-like of int, default="auto"

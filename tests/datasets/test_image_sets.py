@@ -523,7 +523,7 @@ def test_missing_extra_is_named(
     tmp_path, small_mnist, small_silhouettes, monkeypatch, fetch, package
 ):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=re.escape("pip install skbayesnn[data]")):
+    with pytest.raises(ImportError, match=re.escape("pip install pooch tqdm")):
         fetch(data_home=tmp_path)
     assert everything_below(tmp_path) == set()
 

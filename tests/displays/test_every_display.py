@@ -103,7 +103,7 @@ def test_missing_matplotlib_is_named(model, make, monkeypatch):
     display = make(model, None)
     monkeypatch.setattr(builtins, "__import__", without)
     name = type(display).__name__
-    message = r" requires matplotlib: pip install skbayesnn\[plot\]"
+    message = r" requires matplotlib: pip install matplotlib"
     with pytest.raises(ImportError, match=f"{name}.from_estimator{message}"):
         make(model, None)
     with pytest.raises(ImportError, match=f"{name}.plot{message}"):

@@ -302,10 +302,10 @@ def test_hidden_states_of_differences():
 def test_names_of_candidates():
     network = Candidate("network", "simulation", 3, 6.0, False, output="difference")
     assert str(network) == (
-        "network of lags 1 to 3 for differences, strength 6 (free-run)"
+        "network of lags 1 to 3 for differences, reg_lambda 6 (free-run)"
     )
     kind = 4, "relu", 15, "difference"
     assert str(Candidate("states", "simulation", 0, 5.0, True, *kind)) == (
-        "network of 4 hidden states for differences, relu, strength 5, "
+        "network of 4 hidden states for differences, relu, reg_lambda 5, "
         "up to 15 cycles (free-run)"
     )

@@ -535,7 +535,7 @@ def test_verbose_prints_a_line_a_fit(capsys):
     assert len(fits) == n_scored + len(members)
     assert len(members) >= len(model.estimators_)
     assert (
-        lines[0].startswith("linear of lags 0 to 1, strength 0")
+        lines[0].startswith("linear of lags 0 to 1, reg_lambda 0")
         and "more fits" in lines[0]
     )
     quietly(estimator((1,), max_cycles=2), u, y)

@@ -110,9 +110,9 @@ class LinearizedModel:
         Raises
         ------
         ImportError
-            Without python-control: ``pip install skbayesnn[control]``.
+            Without python-control: ``pip install control``.
         """
-        control = import_extra("control", "control", "to_control")
+        control = import_extra("control", "to_control")
         dt = True if self.sampling_time is None else self.sampling_time
         return control.ss(
             self.A,

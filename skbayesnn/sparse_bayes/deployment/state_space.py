@@ -438,9 +438,9 @@ class StateSpaceModel:
         Raises
         ------
         ImportError
-            Without python-control: ``pip install skbayesnn[control]``.
+            Without python-control: ``pip install control``.
         """
-        control = import_extra("control", "control", "to_control")
+        control = import_extra("control", "to_control")
         dt = True if self.sampling_time is None else self.sampling_time
         return control.nlsys(
             lambda t, x, u, params: self.f(x, u),

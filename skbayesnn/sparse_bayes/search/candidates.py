@@ -67,7 +67,7 @@ class Candidate(NamedTuple):
             what += " for differences"
         if self.activation:
             what += f", {self.activation}"
-        return f"{what}, strength {self.reg_lambda:g}{how} ({kind})"
+        return f"{what}, reg_lambda {self.reg_lambda:g}{how} ({kind})"
 
 
 class Table:

@@ -103,7 +103,7 @@ def summary(results, cut_short=False):
         parts.append(f"linear ARX {error[linear].min():.3g}")
     kind = {"prediction": "one-step", "simulation": "free-run"}
     return (
-        f"{_describe(results, chosen)}, strength {results['reg_lambda'][chosen]:g}, "
+        f"{_describe(results, chosen)}, reg_lambda {results['reg_lambda'][chosen]:g}, "
         f"fitted to {kind[results['fitted_to'][chosen]]} errors"
         f"{_of_other_kinds(results, chosen)}: held-out error {error[chosen]:.3g} "
         f"standard deviations of y ({', '.join(parts)})"
