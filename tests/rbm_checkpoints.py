@@ -46,7 +46,7 @@ CASES = {
     "rounds": ContrastiveDivergenceRBM(
         20, max_updates=150, batch_size=50, random_state=3
     ),
-    # few rows to train on end the race soon
+    # few rows to train on end the comparison soon
     "sizes": FrankWolfeRBM(
         fine_tune=ContrastiveDivergenceRBM(max_updates=60),
         validation_fraction=0.8,

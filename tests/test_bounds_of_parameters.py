@@ -160,7 +160,7 @@ def test_too_large_steps_are_a_divergence(make, name):
         growing(),
         growing(n_components="auto", fine_tune=machine(max_iter="auto", max_updates=5)),
     ],
-    ids=["epochs", "rounds", "growth", "race"],
+    ids=["epochs", "rounds", "growth", "sizes"],
 )
 @pytest.mark.parametrize("batch_size", [10**9, 10**30])
 def test_a_batch_is_no_larger_than_the_rows(model, batch_size):

@@ -21,7 +21,7 @@ from ._likelihood_curves import (
     LIKELIHOODS,
     draw_likelihoods,
     is_rbm,
-    of_race,
+    of_comparison,
     tracked_likelihoods,
 )
 from ._shared_texts import document
@@ -122,9 +122,9 @@ class ConvergenceDisplay:
         """Plot the history of a fitted estimator.
 
         The horizontal axis of an RBM is the number of updates; or, if that was not
-        recorded, the number of hidden units of a model that grows, else the epoch. Of a
-        race of sizes, the rounds of the winner are drawn; `GrowthDisplay` draws the
-        sizes.
+        recorded, the number of hidden units of a model that grows, else the epoch. If
+        sizes were compared, the rounds of the winner are drawn; `GrowthDisplay` draws
+        the sizes.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class ConvergenceDisplay:
     @classmethod
     def _of_rbm(cls, rbm):
         x, x_label = _progress(rbm.history_)
-        rounds = ~of_race(rbm.history_)
+        rounds = ~of_comparison(rbm.history_)
         likelihoods = tracked_likelihoods(rbm)
         curves = {name: [y[rounds]] for name, y in likelihoods.items()}
         return cls([x[rounds]], curves, x_label)

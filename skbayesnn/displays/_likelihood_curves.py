@@ -22,16 +22,18 @@ def is_rbm(model):
     return hasattr(model, "intercept_hidden_") and hasattr(model, "history_")
 
 
-def of_race(history):
-    """Which entries of an RBM's history are sizes that raced, not rounds that follow.
+def of_comparison(history):
+    """Which entries of an RBM's history are sizes and starts that were compared.
 
-    A bool array of shape (n_entries,), all False where there was no race.
+    The rounds of the winner follow them.
+
+    A bool array of shape (n_entries,), all False where none was.
     """
     n_entries = max(map(len, history.values()))
     sizes = np.asarray(history.get("n_components", np.zeros(n_entries)), np.float64)
     # a round has no size of its own
-    raced = np.isfinite(sizes)
-    return raced & ~raced.all()
+    compared = np.isfinite(sizes)
+    return compared & ~compared.all()
 
 
 def tracked_likelihoods(rbm):

@@ -8,7 +8,7 @@ from ._figure import GREEN, INK, check_matplotlib, make_panels, tidy, use_log_sc
 from ._likelihood_curves import (
     draw_likelihoods,
     mark_other_starts,
-    of_race,
+    of_comparison,
     tracked_likelihoods,
 )
 from ._shared_texts import document
@@ -21,17 +21,18 @@ OF_GROWTH = ("n_components", "gain")
 class GrowthDisplay:
     """Likelihoods and gains over the number of units of an RBM that chose its size.
 
-    Above, the mean log-likelihood of training and validation rows that each size
-    reached in a race, and those of other starts as diamonds; below, what it gained over
-    the best size before, or what each unit was found to gain when it was added. A
-    vertical line marks the size of the fitted model, which was trained further.
+    Above, the mean log-likelihood of training and validation rows that each size had
+    when sizes were compared, and those of other starts as diamonds; below, what it
+    gained over the best size before, or what each unit was found to gain when it was
+    added. A vertical line marks the size of the fitted model, which was trained
+    further.
 
     Use :meth:`from_estimator` to create it.
 
     Parameters
     ----------
     n_components : ndarray of shape (n_steps,)
-        Number of units of each start that raced, or after each step.
+        Number of units of each start that was compared, or after each step.
     curves : dict of str to ndarray of shape (n_steps,)
         ``log_likelihood`` and ``validation_log_likelihood``, or one of them, in nats
         per sample; NaN after steps at which it was not estimated.
@@ -110,9 +111,9 @@ class GrowthDisplay:
             )
         curves = tracked_likelihoods(model)
         sizes = np.asarray(history["n_components"], dtype=np.float64)
-        raced = of_race(history)
-        if raced.any():
-            order = np.argsort(sizes, kind="stable")[: raced.sum()]
+        compared = of_comparison(history)
+        if compared.any():
+            order = np.argsort(sizes, kind="stable")[: compared.sum()]
             history = {name: values[order] for name, values in history.items()}
             curves = {name: values[order] for name, values in curves.items()}
             sizes = sizes[order]

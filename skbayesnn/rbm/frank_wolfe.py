@@ -33,6 +33,7 @@ from .training.job import (
     split_rows,
 )
 from .training.outcome import Seen, Training, model_attributes, store
+from .training.size_starts import Search
 from .training.start import base_of, independent_model, model_of_init, start_training
 
 
@@ -445,7 +446,7 @@ class FrankWolfeRBM(BaseRBM):
             entrant = automatic.Entrant(partial(self._last_start, trainer))
             found = automatic.train(settings, job, entrant, task, refit=False)
         else:
-            search = sizes.Search(growing.step_settings(self), self.n_chains)
+            search = Search(growing.step_settings(self), self.n_chains)
             found = sizes.train(settings, search, job, task, trainer.refit)
         rbm = automatic.model(settings, found)
         training, rbm, given = lone_states.finish(

@@ -109,7 +109,7 @@ def test_sizes_that_raced_are_no_rounds_of_the_winner(trained):
     assert_array_equal(display.x[0], rbm.history_["n_updates"][2:])
     for name, (values,) in display.curves.items():
         assert_array_equal(values, rbm.history_[name][2:])
-    # a race that was interrupted has no rounds
+    # a comparison that was interrupted has no rounds
     rbm = with_history(trained, n_components=np.arange(1.0, n + 1.0))
     display = ConvergenceDisplay.from_estimator(rbm)
     assert_array_equal(display.x[0], rbm.history_["n_updates"])

@@ -780,7 +780,7 @@ def test_those_behind_on_the_first_stretch_are_not_tried_on_others(
     finder = rounds(table, lambda one: 0.1 if one == RIVAL else 0.1 * ratio)
     # one fit does not show how far a candidate drifts
     finder.measures_drift = measures_drift
-    finder.race([RIVAL, other], [RIVAL])
+    finder.try_hopeful([RIVAL, other], [RIVAL])
     assert np.isfinite(table.errors[RIVAL]).sum() == 3
     tried = np.flatnonzero(np.isfinite(table.errors[other]))
     assert list(tried) == sorted(finder.order[: 3 if measures_drift else n_stretches])

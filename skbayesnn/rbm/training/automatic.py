@@ -21,7 +21,7 @@ from ...exceptions import MixingWarning
 from .. import model as solver
 from ..learning import contrastive
 from ..likelihood import enumerated
-from . import adaptive, plans, proportions
+from . import adaptive, mode_correction, plans
 from .gap import log_probabilities
 from .job import Start, computing
 from .outcome import Training
@@ -204,7 +204,7 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
             found = found._replace(training=repeated)
         rows = job.whole if whole else job.train
         if found.learned and not training.stopped:
-            found = _with_proportions(settings, job, found, rows)
+            found = _with_corrected_modes(settings, job, found, rows)
     except KeyboardInterrupt:
         if not settings.keep_last:
             raise
@@ -430,14 +430,14 @@ def _repeat(settings, job, make_start, training, best):
     return training if repeated is None else training._replace(state=repeated)
 
 
-def _with_proportions(settings, job, found, rows):
+def _with_corrected_modes(settings, job, found, rows):
     """The same with modes as likely as in the rows, where that is certain to gain."""
     training, rbm = found.training, model(settings, found)
     if not len(rbm.weights):
         return found
     n_betas = adaptive.precise_temperatures(found.decisions["n_updates_"])
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        shift = proportions.find_shift(
+        shift = mode_correction.find_shift(
             rbm, base_of(job.train), rows, n_betas, job.seed, settings.n_jobs
         )
     if shift is None:

@@ -47,7 +47,7 @@ PLATEAU, PLATEAU_UPDATES = 0.003, 5000
 # beginning, where rounds are short.
 _MAX_IN_VAIN = 2
 # Temperatures, or Gibbs steps, of chains that mix too slowly.
-_EFFORTS = (10,)
+_MORE = 10
 # Correlation of chains with their states of some steps before up to which they have
 # forgotten these: nothing is to be had by other chains.
 _FORGOTTEN = 0.1
@@ -283,14 +283,13 @@ def _less_decay(settings, plan, best):
 
 
 def mix_faster(settings, plan, state):
-    """The plan with chains that move further in an update; None if it has the last."""
+    """The plan with chains that move further in an update; None if they do."""
     if not settings.adapts_gibbs:
         return None
     # of temperatures or, where there are none, of Gibbs steps: they cost the same
     tempers = settings.tempers and is_standard(state.rbm)
     name = "n_replicas" if tempers else "n_gibbs_steps"
-    more = [n for n in _EFFORTS if n > getattr(plan, name)]
-    return plan._replace(**{name: more[0]}) if more else None
+    return plan._replace(**{name: _MORE}) if getattr(plan, name) < _MORE else None
 
 
 def gain_since(adapting, fraction):

@@ -14,9 +14,9 @@ where they may still change the choice:
 4. other state-space networks, another activation first, where one of them comes close;
 5. those that are still close to the best, on more stretches.
 
-Networks of hidden states race: those that are behind on the first stretch are not tried
-on others. Networks of lags do not: what is behind there may be ahead elsewhere, and an
-ensemble of lags needs several settings.
+Networks of hidden states that are behind on the first stretch are not tried on others.
+Those of lags are: what is behind there may be ahead elsewhere, and an ensemble of lags
+needs several settings.
 
 Where the best value is the last of its grid, the grid is continued. Where linear models
 of levels and of differences are close, both are searched, and the error of a candidate
@@ -188,7 +188,7 @@ class Search:
         self.evaluate(self.table.missing(candidates, folds))
         self.add_drift(c for c in candidates if c in self.table.errors)
 
-    def race(self, candidates, rivals):
+    def try_hopeful(self, candidates, rivals):
         """Try candidates on a few folds, and only on the first where they are behind.
 
         Their fits take long. Those that may take more cycles than all of the rivals
@@ -457,7 +457,7 @@ class Search:
             if not new:
                 break
             tried += new
-            self.race(new, [best])
+            self.try_hopeful(new, [best])
             ranked, hopeless = self.table.ranked(tried, folds), HOPEFUL
         return tried
 

@@ -86,7 +86,7 @@ def test_fitted_attributes(fitted):
     model, history = fitted.model, fitted.model.history_
     assert set(history) == (ROUNDS if fitted.kind == "rounds" else ROUNDS | SIZES)
     assert {len(values) for values in history.values()} == {model.n_iter_}
-    # the rounds of a winner begin within the race
+    # the rounds of a winner begin within the comparison
     rounds = np.isfinite(history["learning_rate"])
     assert (np.diff(history["seconds"][rounds]) > 0.0).all()
     assert history["seconds"].max() == history["seconds"][-1]

@@ -26,6 +26,7 @@ from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive, growth
 from skbayesnn.rbm.training import adaptive, pair_tree, plans, sizes, tracking
 from skbayesnn.rbm.training import automatic as checked
+from skbayesnn.rbm.training.trials import Trial, effort_of
 
 N_FEATURES, NOISE = 20, 0.05
 # Modes of a mixture: k + 1 of them are what k units can hold.
@@ -62,7 +63,7 @@ def from_one(monkeypatch):
 
 @pytest.fixture
 def up_to_four(from_one, monkeypatch):
-    """Short races of one, two and four units, of which none leaves at once."""
+    """Short comparisons of one, two and four units, of which none leaves at once."""
     never_end(monkeypatch)
     monkeypatch.setattr(sizes, "MAX_UNITS", 4)
     monkeypatch.setattr(sizes, "_STAGES", (2, 3))
@@ -73,7 +74,7 @@ def never_end(monkeypatch):
     monkeypatch.setattr(sizes, "_has_enough_units", lambda runners: False)
 
 
-def race_of(model):
+def compared_in(model):
     """Columns of the history, for the sizes alone."""
     history = model.history_
     of_sizes = np.isfinite(history["gain"])
@@ -95,28 +96,28 @@ def test_a_mixture_is_learned_by_a_few_units(from_one):
 
 def test_the_race_is_recorded(from_one):
     model = choosing().fit(mixture_data(300))
-    race = race_of(model)
+    compared = compared_in(model)
     # sizes double; then units that were searched run at that of the best
-    n_random = len(race["gain"]) - 1
-    assert_array_equal(race["n_components"][:-1], 2 ** np.arange(n_random))
-    assert race["n_components"][-1] == model.n_components_
-    assert race["change"][0] == 1
-    assert_array_equal(race["from_small_weights"], [1.0] * n_random + [0.0])
-    assert (race["n_updates"] <= 300).all()
+    n_random = len(compared["gain"]) - 1
+    assert_array_equal(compared["n_components"][:-1], 2 ** np.arange(n_random))
+    assert compared["n_components"][-1] == model.n_components_
+    assert compared["change"][0] == 1
+    assert_array_equal(compared["from_small_weights"], [1.0] * n_random + [0.0])
+    assert (compared["n_updates"] <= 300).all()
     # gains are differences of the validation likelihood to the best before
-    validation, gain = race["validation_log_likelihood"], race["gain"]
+    validation, gain = compared["validation_log_likelihood"], compared["gain"]
     for k in range(1, n_random):
         assert np.isclose(gain[k], validation[k] - validation[:k].max(), atol=1e-9)
     # a size that is left out would have gained little
-    chosen = list(race["n_components"]).index(model.n_components_)
+    chosen = list(compared["n_components"]).index(model.n_components_)
     whole = validation[chosen] - (validation[0] - gain[0])
     assert whole > 1.0
     assert validation[chosen] > validation[:-1].max() - 0.02 * whole
-    # the rounds of the winner begin within the race
+    # the rounds of the winner begin within the comparison
     seconds = model.history_["seconds"]
     rounds = seconds[len(gain) :]
-    assert (np.diff(rounds) > 0.0).all() and rounds[0] <= race["seconds"].max()
-    assert race["seconds"].max() < rounds[-1] == seconds.max()
+    assert (np.diff(rounds) > 0.0).all() and rounds[0] <= compared["seconds"].max()
+    assert compared["seconds"].max() < rounds[-1] == seconds.max()
 
 
 def runner(n_units, score, gain=0.0, **plan):
@@ -127,7 +128,7 @@ def runner(n_units, score, gain=0.0, **plan):
     )
     state = plans.Adapting(best, best, plan, -50.0)
     outcome = adaptive.Outcome(None, best, -50.0, None, state)
-    return sizes.Runner(f"{n_units} units", n_units, None, outcome, gain)
+    return Trial(f"{n_units} units", n_units, None, outcome, gain)
 
 
 def sizes_of(runners):
@@ -204,7 +205,7 @@ def test_sizes_get_the_temperatures_of_the_one_with_most():
     plain, tempered = runner(16, -30.0), runner(32, -30.0, n_replicas=5)
     steps = runner(64, -30.0, n_gibbs_steps=10)
     expected = dict(n_replicas=5, n_gibbs_steps=10)
-    assert sizes._effort([plain, tempered, steps]) == expected
+    assert effort_of([plain, tempered, steps]) == expected
 
 
 def test_larger_sizes_begin_with_these_temperatures(monkeypatch):
@@ -219,7 +220,7 @@ def test_larger_sizes_begin_with_these_temperatures(monkeypatch):
         return runner(one.n_units, -30.0, n_replicas=max(needed, given or 1))
 
     job = SimpleNamespace(train=range(1000))
-    winner, stages = sizes._race_sizes(None, job, run)
+    winner, stages = sizes._compare_sizes(None, job, run)
     assert (winner.n_units, stages) == (16, (4, 7))
     alone, first, second = [(16, 4, None), (16, 7, 1)], (32, 4, None), (32, 7, 5)
     assert asked == [*alone, first, second, (64, 4, None), (64, 7, 5)]
@@ -248,13 +249,13 @@ def spied():
 
 
 def test_the_winner_trains_on_from_where_it_is(spied):
-    *race, last = spied.calls
+    *compared, last = spied.calls
     assert last.stage == "training" and last.outcome.measured is not None
-    ends = {id(call.outcome.adapting): call for call in race}
+    ends = {id(call.outcome.adapting): call for call in compared}
     winner = ends[id(last.adapting)]
     rounds = winner.outcome.training.history
     assert len(rounds["n_updates"]) > 0
-    # its rounds follow the entries of the race
+    # its rounds follow the entries of the comparison
     history, n_race = (
         spied.model.history_,
         np.isfinite(spied.model.history_["gain"]).sum(),
@@ -271,10 +272,10 @@ def test_the_winner_trains_on_from_where_it_is(spied):
 
 def test_runners_go_on_from_stage_to_stage(spied):
     """Nothing is trained twice, and what has ended runs no more."""
-    *race, _ = spied.calls
-    by_stage = {call.stage: call for call in race}
-    assert len(by_stage) == len(race)
-    later = [call for call in race if "rounds" in call.stage]
+    *compared, _ = spied.calls
+    by_stage = {call.stage: call for call in compared}
+    assert len(by_stage) == len(compared)
+    later = [call for call in compared if "rounds" in call.stage]
     assert later
     for call in later:
         n_rounds = call.n_rounds
@@ -287,8 +288,8 @@ def test_runners_go_on_from_stage_to_stage(spied):
         columns = call.outcome.training.history["n_updates"]
         old = earlier.training.history["n_updates"]
         assert_array_equal(columns[: len(old)], old)
-    # no cool-down in a race, and no estimate in both directions
-    for call in race:
+    # no cool-down in a comparison, and no estimate in both directions
+    for call in compared:
         assert call.outcome.measured is None
         assert (call.outcome.training.history["learning_rate"] > 0.05).all()
 
@@ -329,7 +330,7 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     assert len(ended) == len(gaps) and n_units == sorted(set(n_units))[::-1]
     of_others = [f"training, {n} units" for n in n_units[1:]]
     assert [stage for stage, *_ in ended] == ["training", *of_others]
-    # each goes on from where the race has left it
+    # each goes on from where the comparison has left it
     assert all(adapting.current.n_updates > 0 for _, adapting, *_ in ended)
     *_, outcome, rbm = ended[expected]
     assert model.n_components_ == len(rbm.weights)
@@ -408,8 +409,8 @@ def test_larger_sizes_follow_where_a_model_overfits(
     assert stage == "training" and begun is further[expected][1]
     assert last[-2][0] != "training"
     assert model.n_components_ == [1, 2, 4][expected]
-    # what the race has shown is by as many updates for all sizes
-    assert len(set(race_of(model)["n_updates"])) == 1
+    # what the comparison has shown is by as many updates for all sizes
+    assert len(set(compared_in(model)["n_updates"])) == 1
 
 
 @pytest.mark.parametrize(
@@ -421,8 +422,8 @@ def test_larger_sizes_follow_where_a_model_overfits(
     ],
 )
 def test_random_weights_follow_where_searched_units_overfit(winner, expected):
-    runners = [sizes.Runner(f"{n} units", n, None) for n in (8, 2, 4)]
-    runners.append(sizes.Runner("4 searched units", 4, None, rival=runners[-1]))
+    runners = [Trial(f"{n} units", n, None) for n in (8, 2, 4)]
+    runners.append(Trial("4 searched units", 4, None, rival=runners[-1]))
     (winner,) = (one for one in runners if one.name == winner)
     found = sizes._others(winner, runners)
     assert tuple([one.name for one in some] for some in found) == expected
@@ -462,11 +463,11 @@ def test_other_sizes_are_tried_until_they_are_worse(
             return at(runner, -9.0, 20, 0.1 if overfits else 0.0)
         return at(runner, validations[runner.n_units], 22)
 
-    runners = [at(sizes.Runner(f"{n} units", n, None), -9.9, 9) for n in (2, 4, 8, 16)]
-    winner = sizes.Runner("4 searched units", 4, None, rival=runners[1])
+    runners = [at(Trial(f"{n} units", n, None), -9.9, 9) for n in (2, 4, 8, 16)]
+    winner = Trial("4 searched units", 4, None, rival=runners[1])
     winner = at(winner, -9.5, 9)
     by_name = {one.name: one for one in [*runners, winner]}
-    found = sizes._outlast(settings_of(), run, winner, by_name)
+    found = sizes._compare_overfits(settings_of(), run, winner, by_name)
     assert found.score == expected
     others = [f"{n} units" for n in n_tried.split()]
     assert [name for name, *_ in calls] == ["4 searched units", *others]
@@ -542,7 +543,9 @@ def resume_an_overfit_in(stage, monkeypatch, tmp_path):
     """
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
     monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
-    monkeypatch.setattr(sizes, "_challenge", lambda run, winner, stages, new: winner)
+    monkeypatch.setattr(
+        sizes, "_compare_start", lambda run, winner, stages, new: winner
+    )
     monkeypatch.setattr(
         sizes, "_try_tree", lambda settings, job, run, winner, stages: winner
     )
@@ -608,11 +611,11 @@ def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_
 
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
 def test_halves_of_the_smallest_size_follow(up_to_four, monkeypatch, tmp_path):
-    """They are no part of the race that the history tells."""
+    """They are no part of the comparison that the history tells."""
     monkeypatch.setattr(sizes, "_FIRST", 4)
     whole, taken = resume_an_overfit_in("2 units", monkeypatch, tmp_path)
     assert {"4 units, further", "2 units", "training"} <= taken
-    assert race_of(whole)["n_components"].tolist() == [4]
+    assert compared_in(whole)["n_components"].tolist() == [4]
 
 
 @pytest.mark.slow
@@ -621,7 +624,7 @@ def test_noise_needs_no_more_than_the_first_size(from_one):
     with pytest.warns(ConvergenceWarning, match="Nothing was learned"):
         model = choosing(max_updates=200).fit(X)
     assert model.n_components_ == 1
-    assert len(race_of(model)["gain"]) <= 4
+    assert len(compared_in(model)["gain"]) <= 4
     assert model.score(X) == pytest.approx(independent_score(X), abs=0.1)
 
 
@@ -635,8 +638,8 @@ def test_sizes_are_compared_where_something_is_learned(from_one):
     rounds = alone.fit(X, X_val=X_val).history_
     base = independent_score(X_val)
     assert rounds["validation_log_likelihood"].max() < base + 0.003 * abs(base)
-    race = race_of(model)
-    assert race["n_updates"][0] > 400 and race["gain"][0] > 0.003 * abs(base)
+    compared = compared_in(model)
+    assert compared["n_updates"][0] > 400 and compared["gain"][0] > 0.003 * abs(base)
     assert model.n_components_ > 1
 
 
@@ -668,14 +671,14 @@ def test_the_first_size_leaves_the_plateau_or_may_never():
 def test_there_are_no_more_units_than_rows(n_rows, expected, monkeypatch):
     never_end(monkeypatch)
     model = automatic("sizes").fit(digits(n_rows))
-    assert race_of(model)["n_components"].max() == expected
+    assert compared_in(model)["n_components"].max() == expected
 
 
 def test_there_is_a_largest_size(from_one, monkeypatch):
     monkeypatch.setattr(sizes, "MAX_UNITS", 3)
     never_end(monkeypatch)
     model = choosing(max_updates=60).fit(mixture_data(200))
-    assert_array_equal(race_of(model)["n_components"][:-1], [1, 2, 3])
+    assert_array_equal(compared_in(model)["n_components"][:-1], [1, 2, 3])
     # partial fits stop there as well
     model = choosing(n_corrective_steps=0, unit_penalty=0.01)
     for _ in range(5):
@@ -687,7 +690,7 @@ def test_there_is_a_largest_size(from_one, monkeypatch):
 def test_units_that_were_searched_start_the_training_if_they_gain(
     are_better, from_one, monkeypatch
 ):
-    """The race and the last training go by the start that has won."""
+    """The comparison and the last training go by the start that has won."""
     train, starts = adaptive.train, []
 
     def judged(settings, job, start, stage, task, **more):
@@ -702,15 +705,15 @@ def test_units_that_were_searched_start_the_training_if_they_gain(
 
     monkeypatch.setattr(adaptive, "train", judged)
     model = choosing(max_updates=200).fit(mixture_data(300))
-    *race, (last, of_last) = starts
+    *compared, (last, of_last) = starts
     assert last == "training"
-    of_random = [size for stage, size in race if "searched" not in stage]
-    (of_searched,) = {size for stage, size in race if "searched" in stage}
+    of_random = [size for stage, size in compared if "searched" not in stage]
+    (of_searched,) = {size for stage, size in compared if "searched" in stage}
     # small directions, but not as small as random weights
     assert of_searched > 2.0 * max(of_random)
     assert of_last in ([of_searched] if are_better else of_random)
     # its gain is over the winner
-    assert np.sign(race_of(model)["gain"][-1]) == (1.0 if are_better else -1.0)
+    assert np.sign(compared_in(model)["gain"][-1]) == (1.0 if are_better else -1.0)
 
 
 @pytest.mark.parametrize(
@@ -744,7 +747,7 @@ def test_a_tree_has_to_stay_ahead(winner, trees, sizes_gained, expected, n_round
         ran.append((one.name, n_rounds))
         return next(later[one.name])
 
-    found = sizes._duel(run, begun("tree", *trees[0]), begun("units", *winner))
+    found = sizes._train_both(run, begun("tree", *trees[0]), begun("units", *winner))
     assert found.name == expected
     rounds = [(name, 10 + k) for k in range(n_rounds) for name in ("tree", "units")]
     assert ran == rounds
@@ -763,7 +766,7 @@ def test_searched_units_differ(monkeypatch):
     monkeypatch.setattr(growth, "diverse_units", spy)
     model = automatic("sizes", fine_tune__max_updates=20).fit(digits(40))
     (rbm, *_) = found
-    assert len(rbm.weights) == race_of(model)["n_components"][-1]
+    assert len(rbm.weights) == compared_in(model)["n_components"][-1]
     assert len(np.unique(rbm.weights, axis=0)) == len(rbm.weights)
     # the search ends where other rows gain no more: the same again for the same seed
     assert_same_model(clone(model).fit(digits(40)), model)

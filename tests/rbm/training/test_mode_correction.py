@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.rbm import model as solver
 from skbayesnn.rbm.likelihood.exact import all_states, log_partition
-from skbayesnn.rbm.training import proportions
+from skbayesnn.rbm.training import mode_correction
 from skbayesnn.rbm.training.rows import Rows
 from skbayesnn.rbm.training.start import base_of
 
@@ -48,7 +48,7 @@ def log_likelihood(rbm, X):
 
 def shift_for(rbm, X, seed=0):
     rows = Rows(X, 0.5)
-    return proportions.find_shift(rbm, base_of(rows), rows, 2000, seed)
+    return mode_correction.find_shift(rbm, base_of(rows), rows, 2000, seed)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
@@ -87,27 +87,27 @@ def test_weights_of_few_states_are_not_believed(monkeypatch):
     assert shift_for(model_of(0.7), X) is not None
     for name in ("_annealed", "_from_rows"):
         assert shift_for(model_of(0.7), X) is not None
-        draw = getattr(proportions, name)
-        monkeypatch.setattr(proportions, name, lambda *a, draw=draw: few(draw(*a)))
+        draw = getattr(mode_correction, name)
+        monkeypatch.setattr(mode_correction, name, lambda *a, draw=draw: few(draw(*a)))
     assert shift_for(model_of(0.7), X) is None
 
 
 def test_a_sample_that_has_missed_a_mode_does_not_count():
     states = np.zeros((100, 2))
-    even = proportions.Sample(states, np.full(100, -np.log(100.0)), 5.0)
+    even = mode_correction.Sample(states, np.full(100, -np.log(100.0)), 5.0)
     uneven = even._replace(log_weights=np.log(np.arange(1, 101) / 5050.0))
     assert uneven.size < even.size == pytest.approx(100.0)
-    assert proportions._better(uneven, even) is even
-    assert proportions._better(uneven._replace(log_partition=5.9), even) is even
+    assert mode_correction._better(uneven, even) is even
+    assert mode_correction._better(uneven._replace(log_partition=5.9), even) is even
     higher = uneven._replace(log_partition=6.1)
-    assert proportions._better(higher, even) is higher
-    assert proportions._better(even, higher) is higher
+    assert mode_correction._better(higher, even) is higher
+    assert mode_correction._better(even, higher) is higher
 
 
 def test_a_sample_without_a_mode_of_the_rows_is_not_believed(monkeypatch):
     X, rbm = modes_in([0.6, 0.4]), model_of(0.7)
     assert shift_for(rbm, X) is not None
-    draw = proportions._better
+    draw = mode_correction._better
 
     def without_second(*samples):
         sample = draw(*samples)
@@ -116,8 +116,10 @@ def test_a_sample_without_a_mode_of_the_rows_is_not_believed(monkeypatch):
         log_weights -= np.logaddexp.reduce(log_weights)
         return sample._replace(log_weights=log_weights)
 
-    monkeypatch.setattr(proportions, "_better", without_second)
-    monkeypatch.setattr(proportions, "_shift_by", lambda *a: pytest.fail("believed"))
+    monkeypatch.setattr(mode_correction, "_better", without_second)
+    monkeypatch.setattr(
+        mode_correction, "_shift_by", lambda *a: pytest.fail("believed")
+    )
     assert shift_for(rbm, X) is None
 
 
@@ -128,17 +130,17 @@ def test_a_fit_shifts_what_its_chains_do_not_see(monkeypatch, capsys):
 
     def shift(rbm, base, rows, *others):
         found.append(len(rows))
-        return proportions.Shift(np.linspace(0.0, 0.1, N_FEATURES), 0.05, 0.01)
+        return mode_correction.Shift(np.linspace(0.0, 0.1, N_FEATURES), 0.05, 0.01)
 
     def fit():
         return ContrastiveDivergenceRBM(
             3, max_iter="auto", max_updates=150, random_state=0, verbose=True
         ).fit(X)
 
-    monkeypatch.setattr(proportions, "find_shift", lambda *arguments: None)
+    monkeypatch.setattr(mode_correction, "find_shift", lambda *arguments: None)
     plain = fit()
     assert "modes in proportion" not in capsys.readouterr().out
-    monkeypatch.setattr(proportions, "find_shift", shift)
+    monkeypatch.setattr(mode_correction, "find_shift", shift)
     model = fit()
     # all rows, also those that were held out
     assert found == [400]
@@ -150,22 +152,22 @@ def test_a_fit_shifts_what_its_chains_do_not_see(monkeypatch, capsys):
 
 def test_large_models_get_fewer_states_and_no_more_temperatures(monkeypatch):
     X, rbm = modes_in([0.75, 0.25]), model_of(0.7)
-    forward, runs = proportions.annealing.run_forward, []
+    forward, runs = mode_correction.annealing.run_forward, []
 
     def counted(path, n_states, *others):
         runs.append((len(path.betas) - 1, n_states))
         return forward(path, n_states, *others)
 
-    monkeypatch.setattr(proportions.annealing, "run_forward", counted)
+    monkeypatch.setattr(mode_correction.annealing, "run_forward", counted)
     shift_for(rbm, X)
     assert (2000, 2000) in runs
     runs.clear()
     # twice as much work would be too much
-    monkeypatch.setattr(proportions, "_MOST_WORK", 1000 * 2000 * rbm.weights.size)
+    monkeypatch.setattr(mode_correction, "_MOST_WORK", 1000 * 2000 * rbm.weights.size)
     shift_for(rbm, X)
     assert {n for _, n in runs} == {250, 1000}
     assert {n for n, _ in runs} == {500, 2000}
     runs.clear()
-    monkeypatch.setattr(proportions, "_MOST_WORK", 1.0)
+    monkeypatch.setattr(mode_correction, "_MOST_WORK", 1.0)
     shift_for(rbm, X)
     assert {n for _, n in runs} == {125, 500}
