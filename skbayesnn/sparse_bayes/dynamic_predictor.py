@@ -5,6 +5,7 @@ A model on lags, or one with hidden states: what differs are the members of its
 """
 
 import functools
+import itertools
 from numbers import Integral
 from typing import NamedTuple
 
@@ -233,7 +234,9 @@ class DynamicPredictorMixin(
             tenth of this range; or, if none is, where a free run is so far outside the
             range of an output that what is unknown exceeds its standard deviation.
         MissingInputWarning
-            If a free run ends because an input is missing, with its row.
+            If a free run ends because an input is missing, with its row; or if an input
+            is missing so near to the start of a run that hidden states are not told by
+            the rows behind it.
         ScoringWarning
             If one of scikit-learn's scorers calls it, which has no measured outputs.
         SamplingWarning
@@ -290,11 +293,18 @@ class DynamicPredictorMixin(
         -------
         stream : StreamingPredictor
             Its ``step(u)`` predicts a row; ``update(y)`` tells it what was measured.
+
+        Warns
+        -----
+        MissingInputWarning
+            If an input is missing in the last rows of ``X_init``, and hidden states are
+            not told by the rows behind it.
         """
         check_is_fitted(self)
         model = self._model
         if state is None:
             U, Y = rows_before(self, X_init, y_init)
+            _warn_of_lost_start(self, U)
             state = state_after(model.ensemble, U, Y)
         elif X_init is not None or y_init is not None:
             raise ValueError(
@@ -504,6 +514,8 @@ def draw_records(estimator, query, steps, n_samples, random_state):
         )
     elif steps == np.inf:
         _warn_of_missing_inputs(estimator, query, drawn.mean(axis=2))
+    if steps == np.inf:
+        _warn_of_lost_starts(estimator, query)
     # a draw may leave the range of outputs by noise: only the mean run tells
     _warn_of_extrapolation(estimator, query)
     return _shape_like_y(model, query, drawn)
@@ -548,6 +560,8 @@ def _warn_of_rows(estimator, query, forecast, is_free_run):
     elif is_free_run:
         run = forecast.mean
         _warn_of_missing_inputs(estimator, query, run)
+    if is_free_run:
+        _warn_of_lost_starts(estimator, query)
     _warn_of_extrapolation(estimator, query, run)
 
 
@@ -616,6 +630,38 @@ def _warn_of_missing_inputs(estimator, query, mean):
         "fill_inputs='hold' or 'interpolate', or measured outputs and a horizon.",
         MissingInputWarning,
     )
+
+
+def _warn_of_lost_starts(estimator, query):
+    """Warn of the first session whose hidden states few rows tell at the start."""
+    record = query.record
+    for start, stop in itertools.pairwise(record.starts):
+        U = record.U[start : min(start + query.n_known, stop)]
+        if _warn_of_lost_start(estimator, U):
+            return
+
+
+def _warn_of_lost_start(estimator, U):
+    """Warn if a missing input leaves few rows (n_known, n_inputs) that tell a state.
+
+    Returns whether there was something to warn of.
+    """
+    ensemble = estimator._model.ensemble
+    rows = np.flatnonzero(np.isnan(U).any(axis=1))
+    if not (len(rows) and ensemble.filters):
+        return False
+    n_left = len(U) - 1 - rows[-1]
+    if n_left >= ensemble.max_lag:
+        return False
+    signal = int(np.isnan(U[rows[-1]]).argmax())
+    warn_caller(
+        f"Input {input_names(estimator)[signal]} is missing in row {rows[-1]} of the "
+        f"{len(U)} rows whose outputs are known. Hidden states begin anew behind it: "
+        f"{n_left} rows tell them, and max_lag_={ensemble.max_lag} should. Pass "
+        "fill_inputs='hold' or 'interpolate', or rows with all inputs.",
+        MissingInputWarning,
+    )
+    return True
 
 
 def _rows_of_user(query, values):

@@ -16,7 +16,7 @@ from .._time_axis import (
 )
 from .dynamic_predictor import draw_records, predict_query
 from .queries import Query, check_inputs, check_outputs, make_record
-from .record_end import end_for
+from .record_end import end_for, last_window
 from .records.missing_inputs import check_way, fill_missing
 from .training_record import output_names
 
@@ -39,7 +39,8 @@ class ForecastMixin:
     ):
         """Forecast the rows that follow the training record, or another one.
 
-        The model runs freely from the last complete window of the record on.
+        The model runs freely from the last complete window of the record on; with
+        hidden states, from the state that its last 2,000 rows tell.
 
         Parameters
         ----------
@@ -181,16 +182,23 @@ def _future_inputs(estimator, n_steps, X):
 
 def _query_after(estimator, end, U, fill_inputs):
     """The record of the rows of the end, and those that are asked for behind them."""
-    model = estimator._model
-    max_lag, n_before = model.ensemble.max_lag, len(end.U)
-    if not end.is_complete:
-        raise ValueError(
-            f"The record has no max_lag_={max_lag} complete rows one behind the other "
-            "from which a forecast could start. Pass a longer X_past and y_past."
-        )
+    model, ensemble = estimator._model, estimator._model.ensemble
+    n_before = n_known = len(end.U)
     U = np.concatenate([end.U, U])
     Y = np.concatenate([end.Y, np.full((len(U) - n_before, end.Y.shape[1]), np.nan)])
+    U = fill_missing(U, np.array([0, len(U)]), fill_inputs)
+    if not ensemble.has_states:
+        max_lag = ensemble.max_lag
+        first = last_window(U[:n_before], Y[:n_before], max_lag)
+        if first is None:
+            raise ValueError(
+                f"The record has no max_lag_={max_lag} complete rows one behind the "
+                "other from which a forecast could start. Pass a longer X_past and "
+                "y_past, or fill_inputs if only inputs are missing."
+            )
+        n_known = first + max_lag
+        if not ensemble.filters:
+            # nothing but this window counts
+            U, Y, n_known, n_before = U[first:], Y[first:], max_lag, n_before - first
     starts = np.array([0, len(U)])
-    U = fill_missing(U, starts, fill_inputs)
-    n_known = n_before if model.ensemble.has_states else max_lag
     return Query(make_record(model, U, Y, starts), n_known, n_before)

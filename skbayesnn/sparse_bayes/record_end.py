@@ -6,59 +6,57 @@ import numpy as np
 
 from .._saved_state import saved_as
 
-# Of a record whose states are estimated, for each state.
-ROWS_PER_STATE = 50
+# Of a record whose states are estimated: a filter has forgotten what was before.
+MOST_ROWS = 2000
 
 
 @saved_as("RecordEnd")
 class RecordEnd(NamedTuple):
-    """The last complete window of a record, and what follows it.
+    """The last rows of a record: all from which a forecast may start.
 
-    For networks with states, the last rows.
+    Inputs may be missing in them, and can still be filled.
 
-    U, Y : (n_rows, n_inputs) and (n_rows, n_outputs), the window first; no rows where
-        there is none
+    U, Y : (n_rows, n_inputs) and (n_rows, n_outputs), NaN where missing
     time : of the last row, as the stamps of the record; None where it is not known
-    is_complete : whether there is a window
     """
 
     U: np.ndarray
     Y: np.ndarray
     time: object
-    is_complete: bool
 
 
 def end_for(ensemble, U, Y, time=None):
     """The `RecordEnd` of one session from which networks of any kind go on."""
-    if ensemble.has_states:
-        return _end_of_states(U, Y, ensemble.members[0].n_states, time)
-    return end_of_record(U, Y, ensemble.max_lag, time)
+    first = len(U)
+    if not ensemble.has_states:
+        first = _first_needed(U, Y, ensemble.max_lag)
+    if ensemble.filters:
+        first = min(first, max(0, len(U) - MOST_ROWS))
+    return RecordEnd(U[first:].copy(), Y[first:].copy(), time)
 
 
-def _end_of_states(U, Y, n_states, time):
-    """The last rows behind a missing input: a filter takes those outputs it finds."""
-    missing = np.flatnonzero(~np.isfinite(U).all(axis=1))
-    first = max(len(U) - ROWS_PER_STATE * n_states, 0, *(missing[-1:] + 1))
-    return RecordEnd(U[first:].copy(), Y[first:].copy(), time, True)
-
-
-def end_of_record(U, Y, max_lag, time=None):
-    """The `RecordEnd` of one session.
-
-    Parameters
-    ----------
-    U, Y : (n_rows, n_inputs) and (n_rows, n_outputs)
-    max_lag : int
-        Rows of a window.
-    """
+def last_window(U, Y, n_rows):
+    """First row of the last so many rows without a gap, or None if there are none."""
     complete = np.isfinite(U).all(axis=1) & np.isfinite(Y).all(axis=1)
     # rows before each one that are complete without a gap
     gaps = np.where(complete, -1, np.arange(len(Y)))
     length = np.arange(len(Y)) - np.maximum.accumulate(gaps)
-    ends = np.flatnonzero(length >= max_lag)
-    if max_lag == 0:
-        return RecordEnd(U[:0].copy(), Y[:0].copy(), time, True)
-    if not len(ends):
-        return RecordEnd(U[:0].copy(), Y[:0].copy(), time, False)
-    first = ends[-1] + 1 - max_lag
-    return RecordEnd(U[first:].copy(), Y[first:].copy(), time, True)
+    ends = np.flatnonzero(length >= n_rows)
+    if not n_rows:
+        return len(Y)
+    return int(ends[-1]) + 1 - n_rows if len(ends) else None
+
+
+def _first_needed(U, Y, max_lag):
+    """Where the rows begin in which the last window is, whether inputs are filled."""
+    first = last_window(U, Y, max_lag)
+    if first is not None:
+        # once inputs are filled there may be a later one, behind this one
+        return first
+    first = last_window(U[:, :0], Y, max_lag)
+    if first is None:
+        return len(Y)
+    known = np.isfinite(U[: first + 1])
+    # back to where each input that is missing there was measured
+    last = [np.flatnonzero(column)[-1:] for column in known.T]
+    return min((int(found[0]) for found in last if len(found)), default=first)

@@ -194,6 +194,10 @@ def test_other_calls_of_a_mixture(mixed, data, tmp_path):
     assert drawn.shape == (150, 6) and np.isfinite(drawn).all()
     forecast = mixed.forecast(4, u[:4], n_paths=2)
     assert forecast.y_pred.shape == (4,) and forecast.paths.shape == (4, 2)
+    # hidden states are told by all rows, not by the window of the lags alone
+    known = mixed.predict(u[:4], X_init=u, y_init=y, return_std=True)
+    assert_allclose(forecast.y_pred, known[0], rtol=1e-9)
+    assert_allclose(forecast.y_std, known[1], rtol=1e-9)
     expected = mixed.predict(u[8:9], y_init=y[:8], X_init=u[:8])
     assert mixed.stream(u[:8], y[:8]).step(u[8]) == pytest.approx(expected[0])
     first, state = mixed.predict(u[:50], y_init=y[:8], return_state=True)

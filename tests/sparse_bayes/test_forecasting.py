@@ -5,7 +5,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
+from skbayesnn import (
+    SparseBayesNARXRegressor,
+    SparseBayesNARXRegressorCV,
+    SparseBayesStateSpaceRegressor,
+)
 from skbayesnn.exceptions import MissingInputWarning, SamplingWarning
 
 N, PAST = 150, 120
@@ -82,6 +86,70 @@ def test_a_gap_at_the_end_of_the_record_is_bridged(model):
         X_future=BEHIND, X_past=u, y_past=y[:PAST], fill_inputs="interpolate"
     )
     assert np.isfinite(held.y_pred).all()
+
+
+@pytest.fixture(scope="module")
+def of_states():
+    settings = dict(n_restarts=1, max_cycles=20, random_state=0)
+    model = SparseBayesStateSpaceRegressor(1, hidden_layer_sizes=(), **settings)
+    return model.fit(U[:PAST], Y[:PAST])
+
+
+@pytest.mark.parametrize("fill_inputs", ["hold", "interpolate"])
+@pytest.mark.parametrize("n_behind", [1, 2, 5])
+@pytest.mark.parametrize("name", ["model", "of_states"])
+def test_inputs_of_the_past_are_filled(name, n_behind, fill_inputs, request):
+    """So many rows before the end: all outputs count, as in predict."""
+    model, u = request.getfixturevalue(name), U[:PAST].copy()
+    u[PAST - n_behind] = np.nan
+    known = dict(fill_inputs=fill_inputs)
+    ahead = model.forecast(X_future=BEHIND, X_past=u, y_past=Y[:PAST], **known)
+    known |= dict(X_init=u, y_init=Y[:PAST], return_std=True)
+    mean, std = model.predict(BEHIND, **known)
+    assert_allclose(ahead.y_pred, mean, rtol=1e-12)
+    assert_allclose(ahead.y_std, std, rtol=1e-12)
+    # and where the training record has the hole
+    again = model.__class__(**model.get_params()).fit(u, Y[:PAST])
+    ahead = again.forecast(X_future=BEHIND, fill_inputs=fill_inputs)
+    mean, std = again.predict(BEHIND, **known)
+    assert_allclose(ahead.y_pred, mean, rtol=1e-12)
+
+
+def test_inputs_that_were_never_complete_can_be_filled(model):
+    """No window is complete before: the inputs are measured in turns."""
+    u = np.column_stack([U[:, 0], U[:, 0]])
+    both = SparseBayesNARXRegressor(2, 2, **EASY).fit(u, Y)
+    u[::2, 0], u[1::2, 1] = np.nan, np.nan
+    past, known = dict(X_past=u[:PAST], y_past=Y[:PAST]), dict(fill_inputs="hold")
+    future = np.column_stack([BEHIND, BEHIND])
+    ahead = both.forecast(X_future=future, **past, **known)
+    rows = dict(X_init=u[:PAST], y_init=Y[:PAST])
+    assert_allclose(ahead.y_pred, both.predict(future, **rows, **known), rtol=1e-12)
+    with pytest.raises(ValueError, match="or fill_inputs if only inputs are missing"):
+        both.forecast(X_future=future, **past)
+
+
+def test_a_missing_input_before_the_run_makes_hidden_states_forget(of_states):
+    u, y = U.copy(), Y[:PAST]
+    u[PAST - 3] = np.nan
+    past = dict(X_init=u[:PAST], y_init=y)
+    calls = {
+        "predict": lambda: of_states.predict(u, y_init=y),
+        "before": lambda: of_states.predict(BEHIND, **past),
+        "sample_y": lambda: of_states.sample_y(BEHIND, **past, n_samples=2),
+        "stream": lambda: of_states.stream(**past),
+        "forecast": lambda: of_states.forecast(
+            X_future=BEHIND, X_past=u[:PAST], y_past=y
+        ),
+    }
+    for call in calls.values():
+        with pytest.warns(MissingInputWarning, match="row 117 of the 120 rows") as told:
+            call()
+        assert "2 rows tell them, and max_lag_=4 should" in str(told[0].message)
+    # enough rows tell them
+    u[PAST - 3], u[PAST - 5] = U[PAST - 3], np.nan
+    for call in calls.values():
+        call()
 
 
 def test_the_last_session_is_followed():
