@@ -497,6 +497,11 @@ class FrankWolfeRBM(BaseRBM):
         -------
         self : FrankWolfeRBM
             The estimator.
+
+        Raises
+        ------
+        ValueError
+            As ``fit``, and where the model has ``lone_states_``, which no chain finds.
         """
         resumes = hasattr(self, "components_")
         job = open_partial_job(self, X, resumes, sample_weight)

@@ -3,11 +3,12 @@
 from functools import partial
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed, generator
 from .._validation import check_container, check_count
-from . import few_missing
+from . import few_missing, few_units
 from . import model as solver
 from .learning import jumps
 from .likelihood import annealing
@@ -67,8 +68,8 @@ class SamplingMixin:
             Number of samples.
         n_steps : int, default=1000
             Steps of each chain.
-        clamp : array-like of shape (n_features,) or (n_samples, n_features), \
-                default=None
+        clamp : array-like of shape (n_features,), (1, n_features) or \
+                (n_samples, n_features), default=None
             Values of features that are held, NaN for those that are free: samples of
             the conditional distribution. Turned into 0 and 1 by ``binarize``.
         random_state : int, RandomState instance or None, default=None
@@ -84,24 +85,30 @@ class SamplingMixin:
         n_steps = check_count(n_steps, "n_steps", 1)
         held = None if clamp is None else self._check_clamp(clamp, n_samples)
         # chains do not find lone states, but their probabilities are known
-        rbm = self._rbm_of_others() if held is None else self._training_rbm()
-        seed = draw_seed(random_state)
-        chains = self._annealed_chains(rbm, n_samples, n_steps // 2, held, seed)
+        rbm, seed = self._rbm_of_others(), draw_seed(random_state)
+        chains, log_masses = self._annealed_chains(
+            rbm, n_samples, n_steps // 2, held, seed
+        )
         jump = self._jumps(rbm)
         for n in _parts(n_steps - n_steps // 2):
             chains = jump(chains, held)
             chains, _ = solver.gibbs(rbm, chains, n, held)
         V = rbm.units.public(chains.states)
-        if held is None and len(self.lone_states_):
-            self._draw_lone_states(V, seed)
+        if held is None:
+            self._draw_lone_states(V, self._shares_of_lone_states(), seed)
+        else:
+            log_masses = _mean_of_alike(held, log_masses)
+            shares = self._shares_given(held, log_masses)
+            self._draw_lone_states(V, shares, seed)
         return V
 
     def impute(self, X, *, strategy="mean", n_steps=400, random_state=0):
         """Fill in missing values from the conditional distribution.
 
         Where so few values of a row are missing that their states are no more than the
-        ``n_steps`` (8 of them for 400 steps), all of these are enumerated, and the
-        result is exact; else Markov chains of each row find them.
+        ``n_steps`` (8 of them for 400 steps), all of these are enumerated, and where
+        the model has few hidden units (up to 15 for 64 features), all states of these:
+        the result is exact. Else Markov chains of each row find them.
 
         Parameters
         ----------
@@ -138,41 +145,60 @@ class SamplingMixin:
         few = few_missing.rows_with_few(self._units, missing, n_steps)
         # a copy: without a threshold the rows may be the caller's
         result = np.array(rows.take(slice(None), self.components_.dtype))
-        draws = None
+        rng = None
         if strategy == "sample":
-            draws = generator(seed, Stream.MISSING_VALUES).random(np.count_nonzero(few))
+            rng = generator(seed, Stream.MISSING_VALUES)
         filled = np.empty(values.shape, dtype=np.float32)
+        draws = None if rng is None else rng.random(np.count_nonzero(few))
         filled[few] = few_missing.fill(rbm, values[few], missing[few], draws)
-        held = solver.Clamp(~missing[~few], values[~few])
-        if len(held.mask):
-            if strategy == "mean":
-                filled[~few] = self._mean_of_chains(rbm, held, n_steps, seed)
-            else:
-                jump = self._jumps(rbm)
-                filled[~few] = self._run_chains(rbm, held, n_steps, seed, jump)[1]
+        others = values[~few], missing[~few]
+        if few_units.can_list(rbm):
+            filled[~few] = few_units.fill(rbm, *others, rng)
+        elif len(others[0]):
+            by_chains = self._draw_of_chains if rng else self._mean_of_chains
+            filled[~few] = by_chains(*others, n_steps, seed)
         np.copyto(result, filled, where=missing, casting="same_kind")
         return result
 
-    def _mean_of_chains(self, rbm, held, n_steps, seed):
+    def _mean_of_chains(self, values, missing, n_steps, seed):
         """Expectations of all values, by several chains of each row."""
-        jump = self._jumps(rbm)
+        held, total, log_masses = solver.Clamp(~missing, values), 0.0, []
         n_chains = int(np.clip(n_steps // _LEAST_STEPS, 1, _CHAINS_PER_ROW))
-        total = 0.0
+        rbm = self._rbm_of_others()
+        jump = self._jumps(rbm)
         for number in range(n_chains):
             of_chain = derived_seed(seed, Stream.MISSING_VALUES, number)
-            n_each = n_steps // n_chains
-            total += self._run_chains(rbm, held, n_each, of_chain, jump)[0]
-        return total / np.float32(n_chains)
+            arguments = held, n_steps // n_chains, of_chain
+            means, _, masses = self._run_chains(rbm, jump, *arguments)
+            total += means
+            log_masses.append(masses)
+        means = total / np.float32(n_chains)
+        if not len(self.lone_states_):
+            return means
+        log_masses = logsumexp(log_masses, axis=0) - np.log(n_chains)
+        shares = self._shares_given(held, log_masses)
+        rest = 1.0 - shares.sum(axis=1, keepdims=True)
+        return rest * means + shares @ self.lone_states_
 
-    def _run_chains(self, rbm, held, n_steps, seed, jump):
-        """Means over the second half of a chain of each row, and its last states."""
-        chains = self._annealed_chains(rbm, len(held.mask), n_steps // 2, held, seed)
+    def _draw_of_chains(self, values, missing, n_steps, seed):
+        """A draw of all missing values of each row, by a chain of its own."""
+        held, rbm = solver.Clamp(~missing, values), self._rbm_of_others()
+        arguments = held, n_steps, seed
+        _, states, log_masses = self._run_chains(rbm, self._jumps(rbm), *arguments)
+        self._draw_lone_states(states, self._shares_given(held, log_masses), seed)
+        return states
+
+    def _run_chains(self, rbm, jump, held, n_steps, seed):
+        """Of a chain of each row: means of its second half, last states, log masses."""
+        chains, log_masses = self._annealed_chains(
+            rbm, len(held.mask), n_steps // 2, held, seed
+        )
         rest, total = n_steps - n_steps // 2, 0.0
         for n in _parts(rest):
             chains = jump(chains, held)
             part, chains = solver.sum_visible(rbm, chains, n, held)
             total = total + part
-        return total / np.float32(rest), chains.states
+        return total / np.float32(rest), chains.states, log_masses
 
     def _check_clamp(self, clamp, n_samples):
         check_container(clamp, "clamp")
@@ -185,6 +211,7 @@ class SamplingMixin:
             ) from error
         if clamp.shape not in [
             (self.n_features_in_,),
+            (1, self.n_features_in_),
             (n_samples, self.n_features_in_),
         ]:
             raise ValueError(
@@ -217,14 +244,50 @@ class SamplingMixin:
         transposed = by_feature(rbm.weights)
         return partial(_jump, rbm, transposed, product(rows, transposed))
 
-    def _draw_lone_states(self, V, seed):
-        """Put lone states among samples of the others, each by its probability."""
+    def _shares_of_lone_states(self):
+        """Their probabilities (1, n_lone)."""
+        if not len(self.lone_states_):
+            return np.zeros((1, 0))
         known = self._log_probabilities_of_lone_states()
-        edges = np.cumsum(np.exp(known - self.log_partition_))
-        place = generator(seed, Stream.LONE_STATES).random(len(V))
-        number = np.searchsorted(edges, place, side="right")
-        drawn = number < len(edges)
+        return np.exp(known - self.log_partition_)[None]
+
+    def _shares_given(self, held, log_masses):
+        """Their conditional probabilities (n_rows, n_lone), where features are held.
+
+        ``log_masses`` (n_rows,) are the logs of what all other states have there. What
+        the others give to a lone state, too, is that of its neighbours.
+        """
+        states = self.lone_states_.astype(np.uint8)
+        known = self._log_probabilities_of_lone_states()
+        of_others = solver.unnormalised_log_probability(self._rbm_of_others(), states)
+        own = known + np.log(-np.expm1(np.minimum(of_others - known, 0.0)))
+        fits = (held.values[:, None] == states) | ~held.mask[:, None]
+        own = np.where(fits.all(axis=2), own, -np.inf)
+        own = np.broadcast_to(own, (len(log_masses), len(states)))
+        return softmax(np.column_stack([own, log_masses]), axis=1)[:, :-1]
+
+    def _draw_lone_states(self, V, shares, seed):
+        """Put lone states among samples of the others, each by its probability."""
+        if not shares.shape[1]:
+            return
+        place = generator(seed, Stream.LONE_STATES).random((len(V), 1))
+        number = (place >= np.cumsum(shares, axis=1)).sum(axis=1)
+        drawn = number < shares.shape[1]
         V[drawn] = self.lone_states_[number[drawn]]
+
+
+def _mean_of_alike(held, log_masses):
+    """The same for all rows in which the same values are held: log of their mean."""
+    values = np.where(held.mask, held.values, -1.0)
+    if len(values) == 1:
+        values = np.broadcast_to(values, (len(log_masses), values.shape[1]))
+    _, which = np.unique(values, axis=0, return_inverse=True)
+    which = which.ravel()
+    counts = np.bincount(which)
+    largest = np.full(len(counts), -np.inf)
+    np.maximum.at(largest, which, log_masses)
+    sums = np.bincount(which, np.exp(log_masses - largest[which]))
+    return (largest + np.log(sums / counts))[which]
 
 
 def _parts(n_steps):

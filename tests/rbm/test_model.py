@@ -208,7 +208,7 @@ def test_what_is_held_may_be_a_probability(fractional):
     def run(values):
         clamp = solver.Clamp(mask, values)
         betas = annealing.make_betas(10)
-        chains = annealing.annealed_chains(rbm, np.zeros(6), betas, 40, 0, clamp)
+        chains, _ = annealing.annealed_chains(rbm, np.zeros(6), betas, 40, 0, clamp)
         return solver.gibbs(rbm, chains, 3, clamp)[0].states
 
     states = run(values)

@@ -162,7 +162,7 @@ def test_chains_have_the_means_and_variances_of_the_model(c):
 def test_chains_hold_what_is_clamped():
     rbm = gaussian_model()
     clamp = solver.Clamp(np.array([[True, False]]), np.float32([[0.7, 0.0]]))
-    chains = annealing.annealed_chains(
+    chains, _ = annealing.annealed_chains(
         rbm, np.zeros(2), np.linspace(0.0, 1.0, 9), 50, 3, clamp
     )
     chains, _ = solver.gibbs(rbm, chains, 3, clamp)

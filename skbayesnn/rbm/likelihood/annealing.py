@@ -194,12 +194,31 @@ def _blocks(n_chains):
 
 
 def annealed_chains(rbm, base, betas, n_chains, seed, clamp=None):
-    """Chains led from independent units to the model; ``clamp`` holds features."""
+    """Chains led from independent units to the model; ``clamp`` holds features.
+
+    Returns
+    -------
+    chains : Chains
+    log_masses : ndarray of shape (n_chains,)
+        By each chain, the log of an unbiased estimate of the sum of the unnormalised
+        probabilities of all states with the features that are held.
+    """
     path = make_path(rbm, base, betas, clamp)
     seed = derived_seed(seed, Stream.ANNEALED_SAMPLES)
     v, slope = _start(path, n_chains, (seed, 0, 0))
     run = _anneal(path, v, slope, (seed, 1, 0))
-    return Chains(run.states, seed, run.step, 0)
+    log_masses = run.log_weights + _log_mass_at_start(path)
+    return Chains(run.states, seed, run.step, 0), log_masses
+
+
+def _log_mass_at_start(path):
+    """The same sum at beta = 0: a number, or with a clamp for each chain."""
+    if path.clamp is None:
+        return base_log_partition(path.rbm, path.base)
+    base = path.base.astype(np.float64)
+    sums = path.rbm.units.log_partitions(base)
+    visible = np.where(path.clamp.mask, path.clamp.values * base, sums).sum(axis=1)
+    return visible + path.rbm.unit_weights.sum(dtype=np.float64) * np.log(2.0)
 
 
 def _forward(path, seed, first_row, n_chains):
@@ -228,7 +247,7 @@ def _anneal(path, v, slope, place):
     """Lead the states ``v`` along the path; returns a `Run`.
 
     ``slope`` is that of the log weights by beta, through the visible biases. ``place``
-    is (seed, step, row). With features held, the weights mean nothing.
+    is (seed, step, row).
     """
     go = _small_moves if _is_small(path, v) else _moves
     seed, step, first_row = place
@@ -326,5 +345,7 @@ def _draw_visible(path, y, beta, place):
     """Visible states at ``beta`` from their inputs, and their slope."""
     units = path.rbm.units
     v, slope = units.draw_annealed(y, path.base, path.rbm.visible, beta, place)
-    # the slope of states with values held is not needed
-    return (v if path.clamp is None else units.hold(v, path.clamp)), slope
+    if path.clamp is not None:
+        v = units.hold(v, path.clamp)
+        slope = units.slope(v, path.base, path.rbm.visible)
+    return v, slope

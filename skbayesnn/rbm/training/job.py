@@ -88,6 +88,14 @@ def open_job(estimator, X, y, X_val, resumes, holds_out, sample_weight=None):
 
 def open_partial_job(estimator, X, resumes, sample_weight=None):
     """The same of a ``partial_fit``, which has no checkpoint and no callbacks."""
+    n_lone = len(estimator.lone_states_) if resumes else 0
+    if n_lone:
+        raise ValueError(
+            f"partial_fit cannot go on from this model: its {n_lone} lone_states_ have "
+            "units whose probabilities it would change, as no chain finds these "
+            "states. Set warm_start=True and call fit with all rows, or begin a new "
+            "model by partial_fit."
+        )
     rows = check_rows(estimator, X, reset=not resumes)
     weights = check_weights(sample_weight, rows)
     seed = estimator._seed if resumes else draw_seed(estimator.random_state)

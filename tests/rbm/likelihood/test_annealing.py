@@ -301,7 +301,7 @@ def test_annealed_chains(fractional, clamped, seed):
     """Led slowly they end at the model, held bits in place; 8 tests of 1e-5."""
     rbm, model = random_model(3, 4, seed, fractional=fractional)
     betas = annealing.make_betas(150)
-    chains = annealing.annealed_chains(
+    chains, _ = annealing.annealed_chains(
         rbm, np.zeros(4), betas, 10000, seed, clamp_of(clamped)
     )
     p = naive.rbm_distribution(model)[1]
@@ -314,12 +314,31 @@ def test_annealed_chains(fractional, clamped, seed):
     check_distribution(chains.states, p)
 
 
+@pytest.mark.parametrize("clamped", [False, True])
+@pytest.mark.parametrize("fractional", [False, True])
+def test_annealed_chains_tell_the_mass_of_what_is_held(fractional, clamped):
+    rbm, model = random_model(3, 4, fractional=fractional)
+    betas, base = annealing.make_betas(20), np.linspace(-1.0, 1.0, 4)
+    _, log_masses = annealing.annealed_chains(
+        rbm, base, betas, 4000, 0, clamp_of(clamped)
+    )
+    V = naive.all_states(4)
+    if clamped:
+        mask, values = CLAMPED
+        V = V[(V[:, mask] == np.asarray(values)[mask]).all(axis=1)]
+    free = -solver.free_energy(rbm, V.astype(np.float32))
+    expected = np.log(np.exp(free).sum())
+    masses = np.exp(log_masses - expected)
+    assert abs(masses.mean() - 1.0) < 5.0 * masses.std() / np.sqrt(4000)
+    assert masses.std() < 1.0
+
+
 @pytest.mark.parametrize("fractional", [False, True])
 def test_annealed_chains_with_a_clamp_for_each(fractional):
     rbm, _ = random_model(3, 6, fractional=fractional)
     mask, values = random_states(40, 6) > 0.5, random_states(40, 6, 1, np.uint8)
     clamp = solver.Clamp(mask, values)
-    chains = annealing.annealed_chains(
+    chains, _ = annealing.annealed_chains(
         rbm, np.zeros(6), annealing.make_betas(10), 40, 0, clamp
     )
     assert_array_equal(chains.states[mask], values[mask])
@@ -336,7 +355,7 @@ def test_temperatures_share_no_random_numbers(places, fractional, reverse):
     assert len(places) >= 9 * 10
     assert len(set(places)) == len(places)
     del places[:]
-    chains = annealing.annealed_chains(rbm, np.zeros(3), np.linspace(0, 1, 5), 10, 0)
+    chains, _ = annealing.annealed_chains(rbm, np.zeros(3), np.linspace(0, 1, 5), 10, 0)
     solver.gibbs(rbm, chains, 4)
     assert len(places) == 10 * (1 + 2 * 4 + 2 * 4)
     assert len(set(places)) == len(places)
