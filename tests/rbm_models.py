@@ -6,6 +6,7 @@ from scipy.special import comb, ndtri
 from scipy.stats import chi2
 
 from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import states as states_of_units
 from skbayesnn.rbm.learning import contrastive, growth
 from skbayesnn.rbm.learning import unit_search as fw
 from skbayesnn.rbm.visible import BINARY
@@ -248,3 +249,14 @@ def independent_likelihood(data):
     base = BINARY.natural_parameters(data.mean(axis=0), len(data))
     model = twin(solver.independent_units(base))
     return naive.rbm_mean_log_likelihood(model, data.astype(float))
+
+
+def transposed_product(states, values):
+    """``states.T @ values`` of states as the update of the weights takes it."""
+    out = np.empty((states.shape[1], values.shape[1]), dtype=np.float32)
+
+    def take(part, first, last):
+        out[:, first:last] = part[:, : last - first]
+
+    states_of_units.give_transposed_product(states, values, take)
+    return out

@@ -113,17 +113,6 @@ def _add(states, panels, out, grain, then):
     share_out(call, n_columns, multiplier.n_additions * n_columns, grain)
 
 
-def transposed_product(states, values):
-    """``states.T @ values`` in the same way, of an array."""
-    out = np.empty((states.shape[1], values.shape[1]), dtype=np.float32)
-
-    def take(part, first, last):
-        out[:, first:last] = part[:, : last - first]
-
-    give_transposed_product(states, values, take)
-    return out
-
-
 def give_transposed_product(states, values, take, prepare=None):
     """Call ``take(part, first, last)`` with columns of ``states.T @ values``.
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from rbm_models import random_states
+from rbm_models import random_states, transposed_product
 
 from skbayesnn.rbm import states as products
 from skbayesnn.rbm import threads
@@ -27,7 +27,7 @@ def test_products_of_states_and_of_probabilities(dtype, small, monkeypatch):
     assert_array_equal(products.product(V, values, whole[5:35]), result)
     assert_array_equal(whole[5:35], result)
     assert not whole[:5].any() and not whole[35:].any()
-    result = products.transposed_product(V, others)
+    result = transposed_product(V, others)
     assert result.dtype == np.float32 and result.flags.c_contiguous
     assert_allclose(result, V.T.astype(float) @ others, atol=1e-5)
     result = products.sum_states(V)
@@ -102,7 +102,7 @@ def test_each_column_of_a_transposed_product_is_given_once(
         assert_allclose(seen, 2.0 * V.T.astype(float) @ values, atol=1e-5)
         seen[:] = 0.0
         products.give_transposed_product(V, values, take)
-        assert_array_equal(products.transposed_product(V, values), seen)
+        assert_array_equal(transposed_product(V, values), seen)
 
 
 def test_the_size_up_to_which_products_are_plain(monkeypatch):

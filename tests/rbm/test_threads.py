@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from rbm_models import transposed_product
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm import states as products
@@ -168,11 +169,11 @@ def test_products(eager, density):
     states = (rng.random((40, 30)) < density).astype(np.uint8)
     values = rng.normal(size=(30, 21)).astype(np.float32)
     others = rng.normal(size=(40, 21)).astype(np.float32)
-    one = products.product(states, values), products.transposed_product(states, others)
+    one = products.product(states, values), transposed_product(states, others)
     with threads.using(3):
         several = (
             products.product(states, values),
-            products.transposed_product(states, others),
+            transposed_product(states, others),
         )
     for first, second in zip(one, several, strict=True):
         assert_array_equal(first, second)

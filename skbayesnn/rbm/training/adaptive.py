@@ -27,15 +27,13 @@ from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive, mixing
 from ..model import is_standard
 from . import changes, few_features, plans, tracking
-from .gap import mean_log_probability, monitored_rows
+from .gap import MAX_MONITORED, mean_log_probability, monitored_rows
 from .history import append_record, print_round
 from .job import computing, resume
 from .outcome import Training
 from .plans import Adapting, Point
 from .start import base_of, normalised_independent_model
 
-# Training rows whose log-likelihood is compared with that of the validation rows.
-_MAX_MONITORED = 5000
 # Steps after which the chains should have forgotten where they were: a fraction of the
 # round's updates, as the next one has more, and the fewest and most of them; if their
 # states still correlate by more than this with those before, they mix too slowly.
@@ -103,7 +101,7 @@ def train(
     -------
     outcome : Outcome
     """
-    monitored = monitored_rows(job.train, job.seed, _MAX_MONITORED)
+    monitored = monitored_rows(job.train, job.seed, MAX_MONITORED)
     base = base_of(job.train)
 
     def begin():

@@ -9,13 +9,11 @@ import numpy as np
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive
-from .gap import free_energy_gap, has_risen, monitored_rows
+from .gap import MAX_MONITORED, free_energy_gap, has_risen, monitored_rows
 from .history import append_record, print_epoch
 from .job import computing, resume
 from .outcome import Training
 
-# Training rows whose free energy is compared with that of the validation rows.
-_MAX_MONITORED = 5000
 # Step size of a given number of epochs, where the estimator says "auto".
 _LEARNING_RATE = 0.2
 
@@ -80,7 +78,7 @@ def train(settings, job, start, stage="epochs"):
     -------
     training : Training
     """
-    monitored = monitored_rows(job.train, job.seed, _MAX_MONITORED)
+    monitored = monitored_rows(job.train, job.seed, MAX_MONITORED)
     progress = resume(job, stage, start)
     n_last = start.n_iter + settings.max_iter
     began = time.perf_counter() - progress.seconds

@@ -5,6 +5,9 @@ import numpy as np
 from ..._random import Stream, generator
 from .. import model as solver
 
+# Training rows whose log-likelihood is compared with that of the validation rows.
+MAX_MONITORED = 5000
+
 
 def monitored_rows(train, seed, n_rows):
     """At most so many training rows, to compare the validation rows with."""
