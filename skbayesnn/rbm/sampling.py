@@ -1,6 +1,7 @@
 """Samples of a fitted RBM: Markov chains, draws, imputation of missing values."""
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -8,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed, generator
 from .._validation import check_container, check_count
-from . import few_missing, few_units
+from . import few_missing, listed_states
 from . import model as solver
 from .learning import jumps
 from .likelihood import annealing
@@ -21,6 +22,19 @@ _STEPS_PER_JUMP, _BLOCK = 20, 500
 # Chains whose average is the expectation of a row's missing values, and steps that each
 # of them has at least: what is given may leave several modes, and a chain stays in one.
 _CHAINS_PER_ROW, _LEAST_STEPS = 8, 25
+
+
+class _Average(NamedTuple):
+    """What several chains of each row say of it.
+
+    means : (n_rows, n_features) of the second halves of all
+    log_masses : (n_rows,), as `annealing.annealed_chains` tells them, of all
+    ends : list of ndarray (n_rows, n_features), the last states of each
+    """
+
+    means: np.ndarray
+    log_masses: np.ndarray
+    ends: list
 
 
 class SamplingMixin:
@@ -108,7 +122,10 @@ class SamplingMixin:
         Where so few values of a row are missing that their states are no more than the
         ``n_steps`` (8 of them for 400 steps), all of these are enumerated, and where
         the model has few hidden units (up to 15 for 64 features), all states of these:
-        the result is exact. Else Markov chains of each row find them.
+        the result is exact. Else expectations come from the hidden states that training
+        rows have, weighted by how well they agree with what is given, if the effective
+        number of these is at least 100. Where that leaves none, and for draws, Markov
+        chains of each row find the missing values.
 
         Parameters
         ----------
@@ -152,33 +169,49 @@ class SamplingMixin:
         draws = None if rng is None else rng.random(np.count_nonzero(few))
         filled[few] = few_missing.fill(rbm, values[few], missing[few], draws)
         others = values[~few], missing[~few]
-        if few_units.can_list(rbm):
-            filled[~few] = few_units.fill(rbm, *others, rng)
+        if listed_states.can_list(rbm):
+            listed = listed_states.all_of(rbm)
+            filled[~few] = listed_states.fill(listed, *others, rng)
         elif len(others[0]):
-            by_chains = self._draw_of_chains if rng else self._mean_of_chains
-            filled[~few] = by_chains(*others, n_steps, seed)
+            by_others = self._draw_of_chains if rng else self._expectations
+            filled[~few] = by_others(*others, n_steps, seed)
         np.copyto(result, filled, where=missing, casting="same_kind")
         return result
 
-    def _mean_of_chains(self, values, missing, n_steps, seed):
-        """Expectations of all values, by several chains of each row."""
-        held, total, log_masses = solver.Clamp(~missing, values), 0.0, []
+    def _expectations(self, values, missing, n_steps, seed):
+        """Expectations of all values, by the rows of data where they tell them.
+
+        Chains tell those of other rows, and whether rows know where chains are.
+        """
+        rbm, held = self._rbm_of_others(), solver.Clamp(~missing, values)
+        chains = self._average_of_chains(rbm, held, n_steps, seed)
+        means, log_masses = chains.means, chains.log_masses
+        of_rows = derived_seed(seed, Stream.MISSING_VALUES, _CHAINS_PER_ROW)
+        listed = listed_states.draws_of_rows(rbm, self._seen.states, of_rows)
+        if listed is not None:
+            found = listed_states.expectations(listed, values, missing, chains.ends)
+            known = found.are_known
+            means[known] = found.means[known]
+            log_masses[known] = found.log_masses[known]
+        if not len(self.lone_states_):
+            return means
+        shares = self._shares_given(held, log_masses)
+        others = 1.0 - shares.sum(axis=1, keepdims=True)
+        return others * means + shares @ self.lone_states_
+
+    def _average_of_chains(self, rbm, held, n_steps, seed):
+        """The `_Average` of several chains of each row."""
         n_chains = int(np.clip(n_steps // _LEAST_STEPS, 1, _CHAINS_PER_ROW))
-        rbm = self._rbm_of_others()
-        jump = self._jumps(rbm)
+        jump, total, ends, log_masses = self._jumps(rbm), 0.0, [], []
         for number in range(n_chains):
             of_chain = derived_seed(seed, Stream.MISSING_VALUES, number)
             arguments = held, n_steps // n_chains, of_chain
-            means, _, masses = self._run_chains(rbm, jump, *arguments)
+            means, states, masses = self._run_chains(rbm, jump, *arguments)
             total += means
+            ends.append(states)
             log_masses.append(masses)
-        means = total / np.float32(n_chains)
-        if not len(self.lone_states_):
-            return means
         log_masses = logsumexp(log_masses, axis=0) - np.log(n_chains)
-        shares = self._shares_given(held, log_masses)
-        rest = 1.0 - shares.sum(axis=1, keepdims=True)
-        return rest * means + shares @ self.lone_states_
+        return _Average(total / np.float32(n_chains), log_masses, ends)
 
     def _draw_of_chains(self, values, missing, n_steps, seed):
         """A draw of all missing values of each row, by a chain of its own."""

@@ -9,7 +9,7 @@ from rbm_estimators import BOUND, small, toy_data, twin
 from sklearn.exceptions import DataConversionWarning
 
 from skbayesnn import ContrastiveDivergenceRBM
-from skbayesnn.rbm import few_missing
+from skbayesnn.rbm import few_missing, listed_states
 
 
 def test_gibbs(fitted):
@@ -123,10 +123,12 @@ def test_counts_are_checked(fitted):
 
 
 def by_chains(monkeypatch):
-    """Let no row be enumerated."""
+    """Let no states be listed."""
     monkeypatch.setattr(
         few_missing, "rows_with_few", lambda units, m, n: ~m.any(axis=1)
     )
+    monkeypatch.setattr(listed_states, "can_list", lambda rbm: False)
+    monkeypatch.setattr(listed_states, "draws_of_rows", lambda *arguments: None)
 
 
 @pytest.mark.parametrize("n_missing", [1, 3, 4])
@@ -180,6 +182,23 @@ def test_impute_is_the_conditional_expectation(fitted, enumerated, monkeypatch):
     joint = p @ (V[:, 1] * V[:, 2])
     error = (sample[:, 1] * sample[:, 2]).mean() - joint
     assert abs(error) < BOUND * np.sqrt(joint * (1 - joint) / n)
+
+
+@pytest.mark.parametrize("bits", [0.0, 1.0])
+def test_rows_that_lack_a_mode_do_not_decide(bits, monkeypatch):
+    """Of two modes the rows have ones alone; what is given may be of the other."""
+    monkeypatch.setattr(listed_states, "can_list", lambda rbm: False)
+    model = ContrastiveDivergenceRBM(1, max_iter=1, random_state=0)
+    model.fit(np.ones((50, 18)))
+    model.components_[:] = 4.0
+    model.intercept_hidden_[:], model.intercept_visible_[:] = -36.0, -2.0
+    row = np.full(18, np.nan)
+    row[:6] = bits
+    V = np.hstack([np.full((2**12, 6), bits), naive.all_states(12)])
+    p = np.exp(naive.rbm_log_probability(twin(model), V))
+    expected = (p @ V / p.sum())[6:]
+    assert_allclose(expected, np.full(12, bits), atol=0.15)
+    assert_allclose(model.impute(row[None])[0, 6:], expected, atol=0.2)
 
 
 def test_the_expectation_of_a_row_is_that_of_all_modes(monkeypatch):

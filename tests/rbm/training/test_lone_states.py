@@ -11,7 +11,7 @@ from rbm_estimators import automatic, copy_with_training
 from rbm_models import random_model, twin
 
 from skbayesnn import ContrastiveDivergenceRBM
-from skbayesnn.rbm import few_units
+from skbayesnn.rbm import listed_states
 from skbayesnn.rbm.likelihood import exact
 from skbayesnn.rbm.training import lone_states
 from skbayesnn.rbm.training.job import Job
@@ -195,12 +195,15 @@ def conditional(model, row):
     return (p / p.sum()) @ (1.0 / (1.0 + np.exp(-y[:, ~held][:, 0])))
 
 
-@pytest.mark.parametrize("enumerated", [True, False])
-@pytest.mark.parametrize("n_given", [1, 2, 8])
-def test_what_is_given_may_be_of_the_state(fitted, n_given, enumerated, monkeypatch):
+@pytest.mark.parametrize("fitted_and_printed", ["sizes"], indirect=True)
+@pytest.mark.parametrize("way", ["all", "rows", "chains"])
+@pytest.mark.parametrize("n_given", [1, 8])
+def test_what_is_given_may_be_of_the_state(fitted, n_given, way, monkeypatch):
     """Chains do not find it: without what is known of it, 0.1 where 0.9 is right."""
-    if not enumerated:
-        monkeypatch.setattr(few_units, "can_list", lambda rbm: False)
+    if way != "all":
+        monkeypatch.setattr(listed_states, "can_list", lambda rbm: False)
+    if way == "chains":
+        monkeypatch.setattr(listed_states, "draws_of_rows", lambda *arguments: None)
     row = np.full(N_FEATURES, np.nan)
     row[:n_given] = LONE[:n_given]
     expected = conditional(fitted, row)
