@@ -161,10 +161,11 @@ class SparseBayesNARXRegressor(
         derivative of the scaled output by it over the training data; 0 if pruned.
     longer_lags_ : dict of str to float
         For each signal, which fraction of the residuals' variance a linear fit on its
-        next lags, behind its longest, explains beyond the regressors of the model
-        (adjusted for their number). More than a few per cent say that the lags are
-        too short, or that a dead time lies behind them; NaN where rows are too few to
-        tell. Only for ``focus="prediction"``, and of the first network.
+        next 20 lags (fewer of few rows), behind its longest, explains beyond the
+        regressors of the model (adjusted for their number). More than a few per cent
+        say that the lags are too short, or that a dead time lies behind them; NaN where
+        rows are too few to tell. Only for ``focus="prediction"``, and of the first
+        network.
     feature_relevance_ : ndarray of shape (n_regressors,)
         The same numbers, in the order of ``get_lagged_feature_names_out()``.
     {{coefs}}

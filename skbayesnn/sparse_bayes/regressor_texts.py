@@ -64,7 +64,9 @@ PARAMETERS = {
             False keeps the penalty of the first cycle: the conventional group lasso
             (the lasso for ``groups="element"``) with the penalty
             :math:`2 \lambda \sum_g \|W_g\|_2` beside
-            :math:`\|y - \hat y\|^2 / \sigma^2`.
+            :math:`\|y - \hat y\|^2 / \sigma^2`. The noise variance is then the mean
+            squared error of the fit, and standard deviations are too small where
+            weights are many beside the rows.
         """,
     "noise": """
         noise : {"gaussian", "student_t"}, default="gaussian"

@@ -28,6 +28,13 @@ def test_a_dead_time_is_seen(seed, output):
     assert model.longer_lags_["x1"] < 0.1
 
 
+@pytest.mark.parametrize("delay", [9, 14, 20])
+def test_a_dead_time_far_behind_the_lags_is_seen(delay):
+    U, y = delayed(delay=delay)
+    model = fit(U, y, 3, 3, hidden_layer_sizes=(), **STATIC)
+    assert model.longer_lags_["x0"] > 0.8
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_lags_that_reach_far_enough_leave_nothing(seed):
     U, y = delayed(seed=seed)

@@ -487,3 +487,40 @@ def test_scales_that_underflow_are_refused(scaled):
     with pytest.warns(ConvergenceWarning):
         model.fit(**data)
     assert np.isfinite(model.log_marginal_likelihood_)
+
+
+def moved(name, X, y):
+    """The data of a second fit, in other units or at another level."""
+    return {
+        "same": (X, y),
+        "three times": (X, 3.0 * y),
+        "ten times": (X, 10.0 * y),
+        "far": (X, y + 1000.0),
+        "tiny": (X, 1e-3 * y),
+        "inputs": (1e3 * X, y),
+        "constant": (np.where(np.arange(3) == 1, 0.5, X), y),
+    }[name]
+
+
+@UNFINISHED
+@pytest.mark.parametrize("name", ["same", "three times", "constant"])
+def test_a_warm_start_takes_data_like_those_before(name):
+    X, y = resumed_data()
+    model = SparseBayesMLPRegressor(3, warm_start=True, max_cycles=2, random_state=0)
+    model.fit(X, y).fit(*moved(name, X, y))
+
+
+@UNFINISHED
+@pytest.mark.parametrize("name", ["ten times", "far", "tiny", "inputs"])
+def test_a_warm_start_warns_of_data_that_have_moved(name):
+    X, y = resumed_data()
+    model = SparseBayesMLPRegressor(3, warm_start=True, max_cycles=2, random_state=0)
+    model.fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="keeps the scaling of the previous"):
+        model.fit(*moved(name, X, y))
+
+
+def resumed_data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (200, 3))
+    return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.standard_normal(200)

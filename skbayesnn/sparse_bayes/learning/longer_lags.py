@@ -10,8 +10,9 @@ import numpy as np
 
 from ..records.lags import Lags, build_lag_matrix, complete_rows
 
-# Beyond the longest lag of a signal; a dead time is seldom longer than the rest.
-MIN_FURTHER, MAX_FURTHER = 5, 20
+# Lags behind the longest of a signal: so many, as a dead time may lie between, or fewer
+# where there are less than ten rows for each of them.
+FEWEST, MOST, ROWS_EACH = 5, 20, 10
 
 
 def explained_by_longer_lags(record, residuals):
@@ -33,7 +34,7 @@ def explained_by_longer_lags(record, residuals):
     rows = complete_rows(U, Y, lags, starts)
     explained = []
     for signal in range(lags.n_inputs + lags.n_outputs):
-        further = _further(lags, signal)
+        further = _further(lags, signal, len(rows))
         known = np.isin(rows, complete_rows(U, Y, further, starts))
         Z = build_lag_matrix(U, Y, lags, rows[known])
         more = build_lag_matrix(U, Y, further, rows[known])
@@ -41,10 +42,10 @@ def explained_by_longer_lags(record, residuals):
     return explained
 
 
-def _further(lags, signal):
-    """As many lags of a signal again as the model has, behind its longest."""
+def _further(lags, signal, n_rows):
+    """The next lags of a signal behind the longest that the model has."""
     last = int(lags.lag[lags.signal == signal].max(initial=0))
-    n_further = min(max(last, MIN_FURTHER), MAX_FURTHER)
+    n_further = int(np.clip(n_rows // ROWS_EACH, FEWEST, MOST))
     lag = last + 1 + np.arange(n_further, dtype=np.int64)
     return Lags(np.full(n_further, signal), lag, *lags[2:])
 

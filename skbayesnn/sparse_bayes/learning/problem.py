@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ... import _validation as checks
 from ..._saved_state import saved_as
@@ -26,6 +27,9 @@ DUAL_BYTES = 2**30
 # on y = sin(2 x) plus noise: beyond, inputs are ignored, or outputs taken for noise).
 USUAL_INPUTS = 0.1, 100.0
 USUAL_OUTPUTS = 0.01, 20.0
+# The same where a warm start keeps the scaling: standard deviations, and how far means
+# may be from those of the previous fit (measured on the same function).
+RESUMED_OUTPUTS, MAX_MOVED = (0.01, 5.0), 10.0
 CONSTANT_OUTPUT = "y is constant: the fitted model predicts this constant."
 
 
@@ -162,6 +166,8 @@ def pose(options, X, Y, start=None, sample_weight=None):
     if start:
         _check_continuation(start, options, sizes)
         scaling = start.scaling
+        if options.normalize:
+            _warn_of_moved(X, Y, scaling, sample_weight)
     else:
         scaling = make_scaling(X, Y, options.normalize, sample_weight)
         if not options.normalize and options.reg_lambda.any():
@@ -216,6 +222,28 @@ def _check_continuation(start, options, sizes):
             "activation, groups, skip_connection and the number of inputs and outputs, "
             "or set warm_start=False."
         )
+
+
+def _warn_of_moved(X, Y, scaling, sample_weight):
+    """Warn of data that do not suit the scaling of the previous fit, which is kept."""
+    inputs = X, scaling.x_offset, scaling.x_scale, USUAL_INPUTS
+    outputs = Y, scaling.y_offset, scaling.y_scale, RESUMED_OUTPUTS
+    for name, part in (("regressor", inputs), ("output", outputs)):
+        values, offset, scale, (low, high) = part
+        moved = np.abs(_mean(values, sample_weight) - offset) / scale
+        wider = _spread(values, sample_weight) / scale
+        far = (moved > MAX_MOVED) | (wider > high) | (wider < low)
+        far &= ~is_constant(values)
+        if far.any():
+            k = int(far.argmax())
+            warn_caller(
+                "warm_start=True keeps the scaling of the previous fit, but the mean "
+                f"of {name} {k} is {moved[k]:.3g} standard deviations of then away, "
+                f"and its standard deviation is {wider[k]:.3g} of them. Such a fit may "
+                "end far from a good one: fit anew with warm_start=False.",
+                ConvergenceWarning,
+            )
+            return
 
 
 def _farthest(Y, sample_weight):
