@@ -448,7 +448,8 @@ def train_rounds(estimator, job, make_start, stage="training", retries=False):
     task = job.callbacks.begin_fit(None)
     # a fit that is continued has seen the rows that it would be repeated on
     refit = estimator.refit and not make_start(job).n_iter
-    entrant = automatic.Entrant(make_start, stage, retries=retries)
+    begins_at = "random" if retries else "model"
+    entrant = automatic.Entrant(make_start, stage, retries=retries, begins_at=begins_at)
     found = automatic.train(settings, job, entrant, task, refit)
     rbm = automatic.model(settings, found)
     job.callbacks.end(task, rbm)

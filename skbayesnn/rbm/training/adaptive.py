@@ -167,6 +167,14 @@ def _begin(settings, job, start, monitored, base):
     return Adapting(point, point, plan, min(tracked.validation, score))
 
 
+def start_of(settings, job, start):
+    """The `Point` where a training starts, and its `tracking.Measured`."""
+    monitored = monitored_rows(job.train, job.seed, MAX_MONITORED)
+    point = _begin(settings, job, start, monitored, base_of(job.train)).best
+    (measured,) = _measure(settings, job, [point], 0)
+    return _measured_point(point, measured), measured
+
+
 def run_round(settings, job, adapting, monitored, base, number):
     """Run the updates of the plan, and estimate the log-likelihoods.
 

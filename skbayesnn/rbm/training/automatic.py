@@ -22,7 +22,7 @@ from .. import model as solver
 from ..learning import contrastive
 from ..likelihood import enumerated
 from . import adaptive, mode_correction, plans
-from .gap import log_probabilities
+from .gap import error_of_lead, log_probabilities
 from .job import Start, computing
 from .outcome import Training
 from .start import (
@@ -67,6 +67,9 @@ class Entrant(NamedTuple):
     """where it has paused; None begins at the start"""
     retries: bool = False
     """whether larger weights are tried where the start is not left"""
+    begins_at: str = "model"
+    """"random" weights, which know nothing; a "model"; or a "tree", which stays unless
+    training surely improves it"""
 
 
 class Found(NamedTuple):
@@ -188,12 +191,13 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
     leader = Leader(entrant, _run(settings, job, entrant, task))
     leader = _from_elsewhere(settings, job, leader, task)
     leader = _without_doubt(settings, job, leader, rivals, task)
+    leader = _or_tree(settings, job, leader)
     entrant, outcome = leader
     training, best = outcome.training, outcome.best
     if training.interrupted:
         return Found(training, None, decisions(best))
     try:
-        found = _check(settings, job, outcome)
+        found = _check(settings, job, leader)
         whole = refit and job.whole is not None and not training.stopped
         repeats = whole and found.training is training
         if repeats:
@@ -254,7 +258,8 @@ def _from_elsewhere(settings, job, leader, task):
         arguments = rbm, job.train, settings.batch_size, job.seed
         return Start(partial(start_training, *arguments), *rounds)
 
-    other = Entrant(make_start, f"{entrant.stage}, larger weights")
+    stage = f"{entrant.stage}, larger weights"
+    other = Entrant(make_start, stage, begins_at="random")
     return _after(settings, job, leader, other, task)
 
 
@@ -353,8 +358,29 @@ _NOT_LEARNED = (
 )
 
 
-def _check(settings, job, outcome):
+def _or_tree(settings, job, leader):
+    """The leader, or the tree that it began at, if it is better by no more than chance.
+
+    The best round of many is better on the rows that have chosen it.
+    """
+    entrant, outcome = leader
+    if entrant.begins_at != "tree" or leader.is_last or not outcome.best.n_updates:
+        return leader
+    point, measured = adaptive.start_of(settings, job, entrant.make_start(job))
+    lead = outcome.measured.validation - measured.validation
+    models = [
+        contrastive.model(settings.update, one.state) for one in (outcome.best, point)
+    ]
+    if lead > error_of_lead(job.validation, *models):
+        return leader
+    training = outcome.training._replace(state=point.state)
+    outcome = outcome._replace(training=training, best=point, measured=measured)
+    return Leader(entrant, outcome)
+
+
+def _check(settings, job, leader):
     """The training, or independent features if those are as good, and a warning."""
+    entrant, outcome = leader
     training, best, measured = outcome.training, outcome.best, outcome.measured
     warning, learned = None, True
     if abs(measured.forward - measured.reverse) > _MAX_DIFFERENCE:
@@ -370,7 +396,8 @@ def _check(settings, job, outcome):
     untrained = not best.n_updates
     same = untrained or _had_time(settings, training)
     same = same and not plans.has_left(independent, validation)
-    same = same and validation <= independent + chance + _ROUNDING
+    knows_nothing = untrained and entrant.begins_at == "random"
+    same = same and (knows_nothing or validation <= independent + chance + _ROUNDING)
     # steps without noise leave a start sooner, also for what is chance: one standard
     # error, as the best of many rounds is better by about as much
     by_chance = settings.enumerates and validation <= independent + 0.5 * chance

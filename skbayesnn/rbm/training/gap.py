@@ -34,6 +34,13 @@ def log_probabilities(rbm, rows):
     )
 
 
+def error_of_lead(rows, one, other):
+    """Standard error of the difference of two models' mean log-likelihoods of rows."""
+    differences = log_probabilities(one, rows) - log_probabilities(other, rows)
+    n = len(differences)
+    return float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+
+
 def has_risen(gaps, max_gap):
     """Whether the last gap exceeds the smallest by more than ``max_gap``."""
     return bool(gaps[-1] - np.nanmin(gaps) > max_gap)

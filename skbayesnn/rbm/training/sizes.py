@@ -37,6 +37,7 @@ from .trials import (
     elapsed,
     hardly,
     near_best,
+    preferred,
     records_of,
     run_trial,
     whole_gain,
@@ -135,7 +136,11 @@ def _continued(trial, compared, seconds, stage="training"):
         state = partial(trial.make_state, job, trial.n_units)
         return Start(state, history, n_iter, seconds)
 
-    return automatic.Entrant(make_start, stage, trial.outcome.adapting)
+    begins_at = "model" if trial.rival else "random"
+    begins_at = "tree" if trial.is_tree else begins_at
+    return automatic.Entrant(
+        make_start, stage, trial.outcome.adapting, begins_at=begins_at
+    )
 
 
 def _smaller(winner, trials):
@@ -181,10 +186,13 @@ def compare(settings, search, job, task):
             print(f"no more than {n_units} units are tried: set n_components for more")
         searched = _searched(settings, search, winner.n_units)
         winner = _try_tree(settings, job, run, winner, stages)
-        winner = best_of([winner, _compare_start(run, winner, stages, searched)])
+        searched = _compare_start(run, winner, stages, searched)
+        winner = preferred(settings, job, winner, searched)
         # what all of them had reached by as many updates can be compared
         records = records_of(trials.values())
-        winner = _compare_overfits(settings, run, winner, trials)
+        winner = _compare_overfits(settings, job, run, winner, trials)
+        for tree in [one for one in trials.values() if one.is_tree]:
+            winner = preferred(settings, job, winner, tree)
     except KeyboardInterrupt:
         if not (settings.keep_last and trials):
             raise
@@ -239,7 +247,7 @@ def _leave_plateau(trial, run):
     return trial, tuple(n_rounds + n_more for n_rounds in _STAGES)
 
 
-def _compare_overfits(settings, run, winner, trials):
+def _compare_overfits(settings, job, run, winner, trials):
     """The winner, or another that is better where both have begun to overfit.
 
     After a few updates, those that overfit later look alike, and few units, which learn
@@ -254,20 +262,21 @@ def _compare_overfits(settings, run, winner, trials):
     fewer, others = _others(winner, trials.values())
     for other in others:
         other = further(other, n_rounds, effort_of([winner, other]))
-        if other.score > winner.score:
-            winner = other
-        elif other.n_units > winner.n_units:
+        is_larger = other.n_units > winner.n_units
+        better = preferred(settings, job, winner, other)
+        if better is winner and is_larger:
             break
+        winner = better
     for other in fewer:
         other = further(other, n_rounds, effort_of([first, other]))
-        winner = other if other.score > winner.score else winner
+        winner = preferred(settings, job, winner, other)
     size = min(one.n_units for one in trials.values())
     # bound: sizes halve down to one unit
     while winner.n_units == size > 1:
         size //= 2
         other = Trial(f"{size} units", size, partial(random_units, settings))
         other = further(other, n_rounds)
-        winner = other if other.score > winner.score else winner
+        winner = preferred(settings, job, winner, other)
     return winner
 
 
@@ -296,16 +305,17 @@ def _try_tree(settings, job, run, winner, stages):
     if not 0 < n_pairs <= len(job.train):
         return winner
     make_state = partial(tree_units, settings, job.train, pairs)
-    tree = Trial(f"tree of {n_pairs} pairs", n_pairs, make_state)
+    tree = Trial(f"tree of {n_pairs} pairs", n_pairs, make_state, is_tree=True)
     tree = _compare_start(run, winner, stages, tree)
-    best = best_of([winner, tree])
+    best = preferred(settings, job, winner, tree)
     if n_units > n_pairs and tree.outcome.best.n_updates:
         more = Trial(f"tree, {n_units} units", n_units, make_state)
-        best = best_of([best, _compare_start(run, best, stages, more)])
-    return _train_both(run, best, winner)
+        more = _compare_start(run, best, stages, more)
+        best = preferred(settings, job, best, more)
+    return _train_both(settings, job, run, best, winner)
 
 
-def _train_both(run, tree, winner):
+def _train_both(settings, job, run, tree, winner):
     """The better of both, when the winner so far can no longer catch up."""
     first = winner.outcome.training.n_iter + 1
     for n_rounds in range(first, first + _BOTH_ROUNDS):
@@ -316,7 +326,7 @@ def _train_both(run, tree, winner):
         # a tree may need temperatures that only slow the other down
         tree = run(tree, n_rounds, effort_of([tree, winner]))
         winner = run(winner, n_rounds, {})
-    return best_of([winner, tree])
+    return preferred(settings, job, winner, tree)
 
 
 def _searched(settings, search, n_units):

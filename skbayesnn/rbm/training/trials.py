@@ -12,6 +12,7 @@ import numpy as np
 
 from ..learning import contrastive
 from . import adaptive, plans
+from .gap import error_of_lead
 from .job import Start
 
 # A smaller gain may be chance, nats.
@@ -38,6 +39,8 @@ class Trial(NamedTuple):
     """whether it overfits, or cannot train on for another reason"""
     rival: "Trial | None" = None
     """the winner so far, of the same size; None for random weights"""
+    is_tree: bool = False
+    """whether it starts at a model of pairs alone"""
 
     @property
     def score(self):
@@ -155,6 +158,22 @@ def records_of(trials):
 
 def best_of(trials):
     return max(trials, key=lambda one: one.score)
+
+
+def preferred(settings, job, one, other):
+    """The better of two trials; a tree, if only chance may have put it behind.
+
+    It has far fewer parameters to fit noise with. One that still trains may gain more.
+    """
+    first, second = sorted([one, other], key=lambda trial: trial.score, reverse=True)
+    if second.is_tree and first.has_ended and not first.is_tree:
+        models = [
+            contrastive.model(settings.update, trial.outcome.best.state)
+            for trial in (first, second)
+        ]
+        lead = first.score - second.score
+        return second if lead <= error_of_lead(job.validation, *models) else first
+    return first
 
 
 def whole_gain(trials):

@@ -31,8 +31,19 @@ from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive
 from skbayesnn.rbm.likelihood import annealing
-from skbayesnn.rbm.training import adaptive, job, pair_tree, plans, sizes, tracking
+from skbayesnn.rbm.training import (
+    adaptive,
+    gap,
+    job,
+    pair_tree,
+    plans,
+    sizes,
+    start,
+    tracking,
+)
+from skbayesnn.rbm.training import automatic as checked
 from skbayesnn.rbm.training.automatic import settings_of
+from skbayesnn.rbm.training.outcome import Training
 from skbayesnn.rbm.training.rows import Rows
 
 of_each_kind = pytest.mark.parametrize("kind", AUTOMATIC)
@@ -764,3 +775,65 @@ def test_progress_bars(callbacks, capsys, monkeypatch):
         model.set_callbacks(callbacks.ProgressBar()).fit(digits(40))
         name = type(AUTOMATIC[kind]).__name__
         assert f"{name} - fit" in capsys.readouterr().out
+
+
+X12 = np.random.default_rng(1).random((50, 12)) < 0.4
+
+
+def small_job(n_validation=60):
+    """Independent rows, and a random start that knows nothing of them."""
+    rng = np.random.default_rng(0)
+    X, others = (rng.random((n, 12)) < 0.4 for n in (200, n_validation))
+    return job.Job(Rows(X, 0.5), Rows(others, 0.5), np.float32, 0, None)
+
+
+def ended(settings, a_job, rbm, n_updates, validation):
+    """The `Outcome` of a training that has ended at a model."""
+    state = start.start_training(rbm, a_job.train, 20, 0)
+    path = np.array([[n_updates, 0.1, 0.1, 1, 0.0, 1, validation]])[: n_updates > 0]
+    best = plans.Point(state, path, validation, validation, 1e-3)
+    training = Training(state, {"n_updates": np.array([6000])}, 9)
+    measured = tracking.Measured(validation, validation, validation, 1e-3, 0.0)
+    return adaptive.Outcome(training, best, validation, measured, None)
+
+
+@pytest.mark.parametrize(
+    ("begins_at", "learned"), [("random", False), ("model", True), ("tree", True)]
+)
+def test_a_random_start_is_not_learned_though_it_is_better_by_chance(
+    begins_at, learned
+):
+    """Of rows that have chosen among many rounds."""
+    a_job, settings = small_job(), settings_of(ContrastiveDivergenceRBM(), Rows(X12, 0))
+    rbm = start.start_model("random", 4, a_job.train, 0)
+    independent, chance = checked._independent(a_job, rbm)
+    outcome = ended(settings, a_job, rbm, 0, independent + chance + 2e-3)
+    entrant = checked.Entrant(None, begins_at=begins_at)
+    found = checked._check(settings, a_job, checked.Leader(entrant, outcome))
+    assert found.learned == learned
+    assert found.training.state.rbm.weights.any() == learned
+
+
+@pytest.mark.parametrize("begins_at", ["tree", "model"])
+@pytest.mark.parametrize("n_errors", [0.5, 2.0])
+def test_a_tree_stays_unless_training_surely_improves_it(
+    begins_at, n_errors, monkeypatch
+):
+    a_job, settings = small_job(), settings_of(ContrastiveDivergenceRBM(), Rows(X12, 0))
+    before, after = (
+        start.larger_model(3, a_job.train, seed)._replace(
+            visible=np.full(12, -0.4, dtype=np.float32)
+        )
+        for seed in (0, 1)
+    )
+    error = gap.error_of_lead(a_job.validation, before, after)
+    outcome = ended(settings, a_job, after, 500, -8.0 + n_errors * error)
+    at_start = ended(settings, a_job, before, 0, -8.0)
+    found = at_start.best, at_start.measured
+    monkeypatch.setattr(adaptive, "start_of", lambda *arguments: found)
+    entrant = checked.Entrant(lambda job: None, begins_at=begins_at)
+    kept = checked._or_tree(settings, a_job, checked.Leader(entrant, outcome))
+    is_tree = begins_at == "tree" and n_errors < 1.0
+    assert kept.outcome.best is (at_start if is_tree else outcome).best
+    expected = before if is_tree else after
+    assert_array_equal(kept.outcome.training.state.rbm.weights, expected.weights)
