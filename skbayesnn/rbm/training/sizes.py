@@ -37,7 +37,6 @@ from .trials import (
     elapsed,
     hardly,
     near_best,
-    preferred,
     records_of,
     run_trial,
     whole_gain,
@@ -186,13 +185,10 @@ def compare(settings, search, job, task):
             print(f"no more than {n_units} units are tried: set n_components for more")
         searched = _searched(settings, search, winner.n_units)
         winner = _try_tree(settings, job, run, winner, stages)
-        searched = _compare_start(run, winner, stages, searched)
-        winner = preferred(settings, job, winner, searched)
+        winner = best_of([winner, _compare_start(run, winner, stages, searched)])
         # what all of them had reached by as many updates can be compared
         records = records_of(trials.values())
-        winner = _compare_overfits(settings, job, run, winner, trials)
-        for tree in [one for one in trials.values() if one.is_tree]:
-            winner = preferred(settings, job, winner, tree)
+        winner = _compare_overfits(settings, run, winner, trials)
     except KeyboardInterrupt:
         if not (settings.keep_last and trials):
             raise
@@ -247,7 +243,7 @@ def _leave_plateau(trial, run):
     return trial, tuple(n_rounds + n_more for n_rounds in _STAGES)
 
 
-def _compare_overfits(settings, job, run, winner, trials):
+def _compare_overfits(settings, run, winner, trials):
     """The winner, or another that is better where both have begun to overfit.
 
     After a few updates, those that overfit later look alike, and few units, which learn
@@ -262,21 +258,20 @@ def _compare_overfits(settings, job, run, winner, trials):
     fewer, others = _others(winner, trials.values())
     for other in others:
         other = further(other, n_rounds, effort_of([winner, other]))
-        is_larger = other.n_units > winner.n_units
-        better = preferred(settings, job, winner, other)
-        if better is winner and is_larger:
+        if other.score > winner.score:
+            winner = other
+        elif other.n_units > winner.n_units:
             break
-        winner = better
     for other in fewer:
         other = further(other, n_rounds, effort_of([first, other]))
-        winner = preferred(settings, job, winner, other)
+        winner = other if other.score > winner.score else winner
     size = min(one.n_units for one in trials.values())
     # bound: sizes halve down to one unit
     while winner.n_units == size > 1:
         size //= 2
         other = Trial(f"{size} units", size, partial(random_units, settings))
         other = further(other, n_rounds)
-        winner = preferred(settings, job, winner, other)
+        winner = other if other.score > winner.score else winner
     return winner
 
 
@@ -307,15 +302,14 @@ def _try_tree(settings, job, run, winner, stages):
     make_state = partial(tree_units, settings, job.train, pairs)
     tree = Trial(f"tree of {n_pairs} pairs", n_pairs, make_state, is_tree=True)
     tree = _compare_start(run, winner, stages, tree)
-    best = preferred(settings, job, winner, tree)
+    best = best_of([winner, tree])
     if n_units > n_pairs and tree.outcome.best.n_updates:
         more = Trial(f"tree, {n_units} units", n_units, make_state)
-        more = _compare_start(run, best, stages, more)
-        best = preferred(settings, job, best, more)
-    return _train_both(settings, job, run, best, winner)
+        best = best_of([best, _compare_start(run, best, stages, more)])
+    return _train_both(run, best, winner)
 
 
-def _train_both(settings, job, run, tree, winner):
+def _train_both(run, tree, winner):
     """The better of both, when the winner so far can no longer catch up."""
     first = winner.outcome.training.n_iter + 1
     for n_rounds in range(first, first + _BOTH_ROUNDS):
@@ -326,7 +320,7 @@ def _train_both(settings, job, run, tree, winner):
         # a tree may need temperatures that only slow the other down
         tree = run(tree, n_rounds, effort_of([tree, winner]))
         winner = run(winner, n_rounds, {})
-    return preferred(settings, job, winner, tree)
+    return best_of([winner, tree])
 
 
 def _searched(settings, search, n_units):

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..learning import contrastive
 from . import adaptive, plans
-from .gap import error_of_lead
 from .job import Start
 
 # A smaller gain may be chance, nats.
@@ -158,22 +157,6 @@ def records_of(trials):
 
 def best_of(trials):
     return max(trials, key=lambda one: one.score)
-
-
-def preferred(settings, job, one, other):
-    """The better of two trials; a tree, if only chance may have put it behind.
-
-    It has far fewer parameters to fit noise with. One that still trains may gain more.
-    """
-    first, second = sorted([one, other], key=lambda trial: trial.score, reverse=True)
-    if second.is_tree and first.has_ended and not first.is_tree:
-        models = [
-            contrastive.model(settings.update, trial.outcome.best.state)
-            for trial in (first, second)
-        ]
-        lead = first.score - second.score
-        return second if lead <= error_of_lead(job.validation, *models) else first
-    return first
 
 
 def whole_gain(trials):

@@ -24,10 +24,9 @@ from training_points import adapting, point, settings_of
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive, growth
-from skbayesnn.rbm.training import adaptive, gap, pair_tree, plans, sizes, tracking
+from skbayesnn.rbm.training import adaptive, pair_tree, plans, sizes, tracking
 from skbayesnn.rbm.training import automatic as checked
-from skbayesnn.rbm.training.rows import Rows
-from skbayesnn.rbm.training.trials import Trial, effort_of, preferred
+from skbayesnn.rbm.training.trials import Trial, effort_of
 
 N_FEATURES, NOISE = 20, 0.05
 # Modes of a mixture: k + 1 of them are what k units can hold.
@@ -340,42 +339,6 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     assert_array_equal(model.history_["n_updates"], rounds)
 
 
-def on_rows(rows, spread):
-    """Log probabilities of two models, which differ by so much from row to row."""
-    values = np.zeros(len(rows))
-    values[::2] = 2.0 * spread
-    return values
-
-
-@pytest.mark.parametrize(
-    ("lead", "has_ended", "expected"),
-    [(0.05, True, "tree"), (0.4, True, "units"), (0.05, False, "units")],
-)
-def test_a_tree_is_preferred_where_chance_decides(
-    lead, has_ended, expected, monkeypatch
-):
-    """The standard error is a tenth of a nat; what still trains may gain more."""
-    rows = Rows(np.zeros((101, 3)), 0.5)
-    monkeypatch.setattr(
-        gap, "log_probabilities", lambda rbm, rows: on_rows(rows, len(rbm.weights) - 1)
-    )
-    a_job = SimpleNamespace(validation=rows)
-    tree = Trial("tree", 2, None, at_score(-10.0, 1), is_tree=True)
-    units = Trial("units", 4, None, at_score(-10.0 + lead, 2), has_ended=has_ended)
-    for pair in ((tree, units), (units, tree)):
-        assert preferred(settings_of(), a_job, *pair).name == expected
-    # of others, the better one
-    other = units._replace(name="other", outcome=at_score(-10.0, 2))
-    assert preferred(settings_of(), a_job, other, units) is units
-    better = tree._replace(outcome=at_score(-9.0, 1))
-    assert preferred(settings_of(), a_job, units, better) is better
-
-
-def at_score(validation, n_units):
-    best = point(validation, n_units=n_units)
-    return SimpleNamespace(best=best)
-
-
 @pytest.mark.parametrize(
     ("n_before", "max_updates", "expected"),
     [(100, 30_000, 1600), (100, 1000, 1000), (2000, 30_000, 2000)],
@@ -504,7 +467,7 @@ def test_other_sizes_are_tried_until_they_are_worse(
     winner = Trial("4 searched units", 4, None, rival=runners[1])
     winner = at(winner, -9.5, 9)
     by_name = {one.name: one for one in [*runners, winner]}
-    found = sizes._compare_overfits(settings_of(), None, run, winner, by_name)
+    found = sizes._compare_overfits(settings_of(), run, winner, by_name)
     assert found.score == expected
     others = [f"{n} units" for n in n_tried.split()]
     assert [name for name, *_ in calls] == ["4 searched units", *others]
