@@ -747,9 +747,7 @@ def test_a_tree_has_to_stay_ahead(winner, trees, sizes_gained, expected, n_round
         ran.append((one.name, n_rounds))
         return next(later[one.name])
 
-    found = sizes._train_both(
-        None, None, run, begun("tree", *trees[0]), begun("units", *winner)
-    )
+    found = sizes._train_both(run, begun("tree", *trees[0]), begun("units", *winner))
     assert found.name == expected
     rounds = [(name, 10 + k) for k in range(n_rounds) for name in ("tree", "units")]
     assert ran == rounds
