@@ -197,12 +197,12 @@ class FrankWolfeRBM(BaseRBM):
         compared: ``n_components``, the ``change`` from the best one before, its
         ``gain`` over that one, whether it started ``from_small_weights`` (1 or 0), the
         ``n_updates`` that it got, and the ``log_likelihood`` and
-        ``validation_log_likelihood`` that it reached (nats per sample). The last
-        are the other starts, a tree and units found by searches; their gain is
-        over the winner before, after as many rounds. Halves of the smallest size, which
-        follow where a model overfits, have no entry. The entries of
-        the rounds follow, with the columns of `ContrastiveDivergenceRBM`; the first of
-        them belong to the comparison. A column is NaN where it does not apply.
+        ``validation_log_likelihood`` that it reached (nats per sample). The last are
+        the other starts, a tree and units found by searches; their gain is over the
+        winner before, after as many rounds. Halves of the smallest size, which follow
+        where a model overfits, have no entry. The entries of the rounds follow, with
+        the columns of `ContrastiveDivergenceRBM`; the first of them belong to the
+        comparison. A column is NaN where it does not apply.
     fine_tune_ : ContrastiveDivergenceRBM
         The fitted fine-tuner, if ``fine_tune`` is given and ``n_components`` is a
         number.

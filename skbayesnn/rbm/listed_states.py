@@ -37,6 +37,7 @@ _BLOCK = 2**20
 class Listed(NamedTuple):
     """Hidden states, by what they do to the visible units.
 
+    rbm : the model, a standard one
     y : (n_states, n_features) float64, inputs of the visible units
     log_weights : (n_states,), of p(h) without what depends on y
     mixture : RowMixture from which they are drawn, or None
@@ -84,11 +85,10 @@ def draws_of_rows(rbm, rows, seed):
     """
     if not (is_standard(rbm) and len(rbm.weights) and len(rows)):
         return None
-    n_features = rbm.weights.shape[1]
-    n_draws = min(_N_DRAWS, max(len(rows), _MOST // n_features))
+    n_draws = min(_N_DRAWS, max(1, 2 * _MOST // rbm.weights.shape[1]))
     with one_blas_thread():
         mixture = RowMixture(rbm, product(rows, by_feature(rbm.weights)))
-        which = np.arange(n_draws) % len(rows)
+        which = np.arange(n_draws) * len(rows) // n_draws
         h = mixture.draw(which, (np.uint64(seed), 0))
         y = _inputs(rbm, h)
         log_weights = mixture.log_excess(h) - np.log(n_draws)
