@@ -148,11 +148,12 @@ def apply_covariance(covariance, columns):
 
 
 def covariance_factor(covariance):
-    """A matrix (or its diagonal) whose square is the covariance.
+    """The symmetric matrix (or its diagonal) whose square is the covariance.
 
-    By eigenvalues: rounding may leave a direction at a tiny negative variance.
+    By eigenvalues: rounding may leave a direction at a tiny negative variance. It also
+    decides on the signs of the vectors, on which this root does not depend.
     """
     if covariance.ndim == 1:
         return np.sqrt(covariance)
     values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.clip(values, 0.0, None))
+    return (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T

@@ -456,3 +456,20 @@ def test_coverage_of_networks_with_all_that_is_learned(benchmark):
     table = benchmark.prior_coverage("tanh", 150, [variant])[variant]
     assert_nominal(table, ONE_RECORD, benchmark.LEVELS, loss=0.01)
     assert_nominal(table, ["function"], benchmark.LEVELS, loss=0.05)
+
+
+@pytest.mark.parametrize("scales", [(1e-6, 1.0), (1.0, 1e6), (1e6, 1e-6)])
+def test_draws_do_not_depend_on_units(scales):
+    """They round differently: no direction of the weights may turn around by that."""
+    rng = np.random.default_rng(0)
+    u, y = np.repeat(rng.standard_normal((76, 2)), 4, axis=0)[:300], np.zeros(300)
+    for t in range(2, 300):
+        y[t] = 0.8 * y[t - 1] + 0.5 * np.tanh(2 * u[t - 1, 0])
+        y[t] += 0.1 * rng.standard_normal()
+
+    def draws(u, y):
+        model = SparseBayesNARXRegressor(4, 4, hidden_layer_sizes=()).fit(u, y)
+        return model.sample_y(u, y, horizon=3, n_samples=5)
+
+    by_u, by_y = scales
+    assert_allclose(draws(by_u * u, by_y * y) / by_y, draws(u, y), atol=1e-6)
