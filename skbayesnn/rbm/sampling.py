@@ -293,7 +293,8 @@ class SamplingMixin:
         states = self.lone_states_.astype(np.uint8)
         known = self._log_probabilities_of_lone_states()
         of_others = solver.unnormalised_log_probability(self._rbm_of_others(), states)
-        own = known + np.log(-np.expm1(np.minimum(of_others - known, 0.0)))
+        with np.errstate(divide="ignore"):
+            own = known + np.log(-np.expm1(np.minimum(of_others - known, 0.0)))
         fits = (held.values[:, None] == states) | ~held.mask[:, None]
         own = np.where(fits.all(axis=2), own, -np.inf)
         own = np.broadcast_to(own, (len(log_masses), len(states)))
@@ -311,11 +312,10 @@ class SamplingMixin:
 
 def _mean_of_alike(held, log_masses):
     """The same for all rows in which the same values are held: log of their mean."""
-    values = np.where(held.mask, held.values, -1.0)
-    if len(values) == 1:
-        values = np.broadcast_to(values, (len(log_masses), values.shape[1]))
-    _, which = np.unique(values, axis=0, return_inverse=True)
-    which = which.ravel()
+    which = np.zeros(len(log_masses), dtype=np.int64)
+    if len(held.mask) > 1:
+        values = np.where(held.mask, held.values, -1.0)
+        which = np.unique(values, axis=0, return_inverse=True)[1].ravel()
     counts = np.bincount(which)
     largest = np.full(len(counts), -np.inf)
     np.maximum.at(largest, which, log_masses)
