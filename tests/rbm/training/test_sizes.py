@@ -609,6 +609,7 @@ def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_
     assert {"1 units, further", "2 units, further", "training"} <= taken
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
 def test_halves_of_the_smallest_size_follow(up_to_four, monkeypatch, tmp_path):
     """They are no part of the comparison that the history tells."""
