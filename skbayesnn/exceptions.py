@@ -70,8 +70,9 @@ class MissingInputWarning(UserWarning):
     """Warn that a free run ends, because an input that it needs is missing.
 
     Or that an input is missing so near to the start of a run that few rows behind it
-    tell the hidden states. Or, in the ``fit`` of an automatic search, that missing inputs cut the free runs by
-    which it compares models into short ones, whose errors are too small.
+    tell the hidden states. Or, in the ``fit`` of an automatic search, that missing
+    inputs cut the free runs by which it compares models into short ones, whose errors
+    are too small.
 
     See Also
     --------

@@ -84,7 +84,6 @@ def test_weights_of_few_states_are_not_believed(monkeypatch):
         return sample._replace(log_weights=log_weights)
 
     X = modes_in([0.75, 0.25])
-    assert shift_for(model_of(0.7), X) is not None
     for name in ("_annealed", "_from_rows"):
         assert shift_for(model_of(0.7), X) is not None
         draw = getattr(mode_correction, name)
