@@ -66,8 +66,13 @@ def _fill_block(rbm, values, places, u):
     p /= p.sum(axis=1, keepdims=True)
     if u is None:
         return p @ states
+    return states[choose(p, u)]
+
+
+def choose(p, u):
+    """For each row of probabilities a column, by a uniform random number (n_rows,)."""
     edges = np.cumsum(p, axis=1)[:, :-1]
-    return states[(u[:, None] >= edges).sum(axis=1)]
+    return (u[:, None] >= edges).sum(axis=1)
 
 
 def _all_states(n):

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from .._sklearn import one_blas_thread
+from . import few_missing
 from .likelihood.exact import all_states
 from .model import RBM, is_standard
 from .row_mixture import RowMixture
@@ -137,7 +138,7 @@ def expectations(listed, values, missing, states):
     n_left = np.empty(len(values))
     for rows, log_p in _by_block(listed, values, missing):
         log_masses[rows] = logsumexp(log_p, axis=1)
-        p = softmax(log_p, axis=1)
+        p = np.exp(log_p - log_masses[rows, None])
         with one_blas_thread():
             means[rows] = p @ of_states
         n_left[rows] = 1.0 / np.square(p).sum(axis=1)
@@ -174,6 +175,5 @@ def _by_block(listed, values, missing):
 
 def _draw(p, means, rng):
     """Visible states: of each row a hidden state by its probabilities, and these."""
-    edges = np.cumsum(p, axis=1)[:, :-1]
-    number = (rng.random((len(p), 1)) >= edges).sum(axis=1)
+    number = few_missing.choose(p, rng.random(len(p)))
     return rng.random((len(p), means.shape[1])) < means[number]

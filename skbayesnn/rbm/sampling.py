@@ -108,11 +108,11 @@ class SamplingMixin:
             chains = jump(chains, held)
             chains, _ = solver.gibbs(rbm, chains, n, held)
         V = rbm.units.public(chains.states)
-        if held is None:
-            self._draw_lone_states(V, self._shares_of_lone_states(), seed)
-        else:
-            log_masses = _mean_of_alike(held, log_masses)
-            shares = self._shares_given(held, log_masses)
+        if len(self.lone_states_):
+            if held is None:
+                shares = self._shares_of_lone_states()
+            else:
+                shares = self._shares_given(held, _mean_of_alike(held, log_masses))
             self._draw_lone_states(V, shares, seed)
         return V
 
@@ -168,15 +168,18 @@ class SamplingMixin:
         filled = np.empty(values.shape, dtype=np.float32)
         draws = None if rng is None else rng.random(np.count_nonzero(few))
         filled[few] = few_missing.fill(rbm, values[few], missing[few], draws)
-        others = values[~few], missing[~few]
-        if listed_states.can_list(rbm):
-            listed = listed_states.all_of(rbm)
-            filled[~few] = listed_states.fill(listed, *others, rng)
-        elif len(others[0]):
-            by_others = self._draw_of_chains if rng else self._expectations
-            filled[~few] = by_others(*others, n_steps, seed)
+        if not few.all():
+            others = values[~few], missing[~few]
+            filled[~few] = self._filled(rbm, *others, n_steps, seed, rng)
         np.copyto(result, filled, where=missing, casting="same_kind")
         return result
+
+    def _filled(self, rbm, values, missing, n_steps, seed, rng):
+        """Rows with many missing values, by expectations; with ``rng`` by draws."""
+        if listed_states.can_list(rbm):
+            return listed_states.fill(listed_states.all_of(rbm), values, missing, rng)
+        find = self._expectations if rng is None else self._draw_of_chains
+        return find(values, missing, n_steps, seed)
 
     def _expectations(self, values, missing, n_steps, seed):
         """Expectations of all values, by the rows of data where they tell them.
@@ -218,7 +221,8 @@ class SamplingMixin:
         held, rbm = solver.Clamp(~missing, values), self._rbm_of_others()
         arguments = held, n_steps, seed
         _, states, log_masses = self._run_chains(rbm, self._jumps(rbm), *arguments)
-        self._draw_lone_states(states, self._shares_given(held, log_masses), seed)
+        if len(self.lone_states_):
+            self._draw_lone_states(states, self._shares_given(held, log_masses), seed)
         return states
 
     def _run_chains(self, rbm, jump, held, n_steps, seed):
@@ -279,8 +283,6 @@ class SamplingMixin:
 
     def _shares_of_lone_states(self):
         """Their probabilities (1, n_lone)."""
-        if not len(self.lone_states_):
-            return np.zeros((1, 0))
         known = self._log_probabilities_of_lone_states()
         return np.exp(known - self.log_partition_)[None]
 
@@ -302,8 +304,6 @@ class SamplingMixin:
 
     def _draw_lone_states(self, V, shares, seed):
         """Put lone states among samples of the others, each by its probability."""
-        if not shares.shape[1]:
-            return
         place = generator(seed, Stream.LONE_STATES).random((len(V), 1))
         number = (place >= np.cumsum(shares, axis=1)).sum(axis=1)
         drawn = number < shares.shape[1]

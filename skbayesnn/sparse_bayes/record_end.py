@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._saved_state import saved_as
+from .records.lags import is_complete
 
 # Of a record whose states are estimated: a filter has forgotten what was before.
 MOST_ROWS = 2000
@@ -37,7 +38,7 @@ def end_for(ensemble, U, Y, time=None):
 
 def last_window(U, Y, n_rows):
     """First row of the last so many rows without a gap, or None if there are none."""
-    complete = np.isfinite(U).all(axis=1) & np.isfinite(Y).all(axis=1)
+    complete = is_complete(U, Y)
     # rows before each one that are complete without a gap
     gaps = np.where(complete, -1, np.arange(len(Y)))
     length = np.arange(len(Y)) - np.maximum.accumulate(gaps)

@@ -191,12 +191,13 @@ def train(settings, job, entrant, task, refit, *, rivals=()):
     leader = Leader(entrant, _run(settings, job, entrant, task))
     leader = _from_elsewhere(settings, job, leader, task)
     leader = _without_doubt(settings, job, leader, rivals, task)
-    leader = _or_tree(settings, job, leader)
-    entrant, outcome = leader
-    training, best = outcome.training, outcome.best
+    training, best = leader.outcome.training, leader.outcome.best
     if training.interrupted:
         return Found(training, None, decisions(best))
     try:
+        leader = _or_tree(settings, job, leader)
+        entrant, outcome = leader
+        training, best = outcome.training, outcome.best
         found = _check(settings, job, leader)
         whole = refit and job.whole is not None and not training.stopped
         repeats = whole and found.training is training
@@ -435,10 +436,8 @@ def _independent(job, rbm):
     independent, log_partition = normalised_independent_model(job.train)
     values = log_probabilities(independent, job.validation)
     expected = float(values.mean() - log_partition)
-    differences = log_probabilities(rbm, job.validation) - values
-    n = len(differences)
-    error = differences.std(ddof=1) / np.sqrt(n) if n > 1 else np.inf
-    return expected, float(stdtrit(max(n - 1, 1), _CHANCE) * error)
+    error = error_of_lead(job.validation, rbm, independent)
+    return expected, float(stdtrit(max(len(values) - 1, 1), _CHANCE) * error)
 
 
 def _without_units(settings, job, n_units):
