@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import nullcontext
+from uuid import uuid4
 
 import numpy as np
 from joblib import Parallel, effective_n_jobs, parallel, parallel_config
@@ -43,7 +44,11 @@ def at_hand(*shared):
         "wait_for_workers_timeout": backend.wait_for_workers_timeout
     }
     return parallel_config(
-        "dask", n_jobs=n_jobs, client=client, scatter=list(shared), **options
+        "dask",
+        n_jobs=n_jobs,
+        client=client,
+        scatter=list(dict.fromkeys(shared)),
+        **options,
     )
 
 
@@ -74,6 +79,14 @@ class Shared:
 
     def __sizeof__(self):
         return _size(self.value)
+
+    def __dask_tokenize__(self):
+        """Another name each time that a cluster is sent this.
+
+        By default equal values have one name. A cluster that is told to forget it,
+        once nobody needs what was sent first, loses what was just sent again.
+        """
+        return uuid4().hex
 
 
 def _size(value):

@@ -46,7 +46,7 @@ def learn_members(shares, scores, seeds, runner):
     starts = {} if more else scores.starts
     begun = _tasks_of_members(shares, table, starts, seeds)
     tasks = list(begun)
-    with at_hand(runner.data, *dict.fromkeys(samples.values())):
+    with at_hand(runner.data, *samples.values()):
         models = runner.run(tasks, samples, begun=begun)
     members, weights, lost = [], [], []
     for candidate, n in shares.items():
