@@ -281,18 +281,23 @@ def _changes(gradient, factors, n_rows):
     and what the biases add: no product with G is needed.
     """
     states, means = factors
-    mu = gradient.mu
-    n_model = len(states) - n_rows
-    signs = np.repeat(np.float32([1.0 / n_rows, -1.0 / n_model]), [n_rows, n_model])
-    some = np.r_[: min(n_rows, _JUDGED), n_rows : n_rows + min(n_model, _JUDGED)]
-    v, h = states - mu, means[some] - gradient.plain_offset
+    v, n_model = states - gradient.mu, len(states) - n_rows
+    some_v, some_h = (_judged(rows, n_rows) for rows in (v, means))
+    h = some_h - gradient.plain_offset
     # lambda is taken off behind the product, whose array is the smaller one
-    of_rows = h @ gradient.means.T - np.outer(h @ gradient.offset, signs)
+    of_rows, of_offset = h @ gradient.means.T, (h @ gradient.offset)[:, None]
+    of_rows[:, :n_rows] -= np.float32(1.0 / n_rows) * of_offset
+    of_rows[:, n_rows:] += np.float32(1.0 / n_model) * of_offset
     return (
-        ((v[some] @ v.T) * of_rows).sum(axis=1)
-        + v[some] @ gradient.mean_v
+        ((some_v @ v.T) * of_rows).sum(axis=1)
+        + some_v @ gradient.mean_v
         + h @ gradient.mean_h
     )
+
+
+def _judged(rows, n_rows):
+    """Of rows of data, the first ``n_rows``, and of chains the first few each."""
+    return np.concatenate([rows[:n_rows][:_JUDGED], rows[n_rows:][:_JUDGED]])
 
 
 def settle(settings, state):

@@ -20,6 +20,8 @@ proposed becomes too likely unseen: with a thousand features and few rows, one u
 may add nats to the log probability of one row, and nothing to the others.
 """
 
+import math
+
 import numpy as np
 
 from ..._random import Stream, derived_seed, generator
@@ -45,7 +47,7 @@ def interval(n_rows, n_chains, n_replicas, n_features):
     """
     of_jump = n_chains * (n_features + 2 * n_rows)
     of_update = n_features * (3 * n_rows + 2 * n_chains * n_replicas)
-    return int(np.clip(np.ceil(of_jump / (_SHARE * of_update)), 1, _LONGEST))
+    return min(max(math.ceil(of_jump / (_SHARE * of_update)), 1), _LONGEST)
 
 
 # also where a fit leaves BLAS more of them: its rounding depends on them

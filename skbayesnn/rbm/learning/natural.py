@@ -69,8 +69,7 @@ def divide(means, n_rows, damping, vectors):
 def _by_units(diagonal, rows, vectors):
     """Rows R and vectors divided by D + R'R, and a factor that the rows still lack."""
     matrix = rows.T @ rows
-    of_matrix = np.einsum("ii->i", matrix)
-    of_matrix += diagonal
+    matrix.flat[:: len(matrix) + 1] += diagonal
     both = np.concatenate([rows, vectors])
     # LAPACK's arrays are the transposed ones: nothing is copied. By the inverse, this
     # takes a tenth to nine tenths of the time that it takes by the factor
@@ -88,8 +87,7 @@ def _by_rows(diagonal, rows, vectors):
     scale = np.float32(1.0) / np.sqrt(diagonal)
     # this product of an array with itself costs half of one with another
     matrix = rows @ rows.T
-    of_matrix = np.einsum("ii->i", matrix)
-    of_matrix += np.float32(1.0)
+    matrix.flat[:: len(matrix) + 1] += np.float32(1.0)
     divided = symm(1.0, _inverse(matrix), rows.T, side=1, lower=True).T
     vectors = scale * vectors
     vectors = scale * (vectors - (vectors @ rows.T) @ divided)

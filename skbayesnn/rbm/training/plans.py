@@ -306,6 +306,21 @@ def gain_since(adapting, fraction):
     return float(adapting.best.validation - before)
 
 
+def cannot_reach(adapting, score, n_rounds):
+    """Whether a model is behind one that it does not reach in so many rounds, all told.
+
+    Validation rows gain ever less from one doubling of the updates to the next, once
+    the model has left the plateau where it began.
+    """
+    current, best = adapting.current, adapting.best
+    begins = current.n_updates < _LEAST_UPDATES
+    if begins or not has_left(adapting.first_score, best.validation):
+        return False
+    n_more = max(0, n_rounds - len(current.path))
+    n_doublings = n_more * np.log2(1.0 + _GROWTH)
+    return best.validation + n_doublings * gain_since(adapting, 0.5) <= score
+
+
 def has_ended(settings, adapting):
     """Whether the model overfits, or nothing is left but to cool down."""
     current, best, plan = adapting[:3]

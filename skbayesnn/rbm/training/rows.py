@@ -45,20 +45,24 @@ class Rows:
 
     def take(self, index, dtype=np.float32):
         """The rows of an index array or a slice, dense (n_rows, n_features)."""
-        rows = self.X[index if self.index is None else self.index[index]]
-        if sp.issparse(rows):
-            rows = rows.toarray()
+        rows = self._dense(index)
         if self.threshold is not None:
             rows = _above(rows, self.threshold)
         return np.ascontiguousarray(rows, dtype=dtype)
+
+    def _dense(self, index):
+        rows = self.X[index if self.index is None else self.index[index]]
+        return rows.toarray() if sp.issparse(rows) else rows
 
     def states(self, index, dtype=np.float32):
         """The rows as uint8, 0 or 1; of another type if any value is between."""
         if self.threshold is not None:
             return self.take(index, np.uint8)
-        rows = self.take(index, dtype)
-        # 0 and 1 are their own squares
-        return rows.astype(np.uint8) if np.array_equal(rows, rows * rows) else rows
+        rows = self._dense(index)
+        states = rows == 1
+        if (states == rows).all():
+            return np.ascontiguousarray(states).view(np.uint8)
+        return np.ascontiguousarray(rows, dtype=dtype)
 
     def spread(self, n_rows):
         """At most so many states, evenly spaced: in canonical order, a sample."""

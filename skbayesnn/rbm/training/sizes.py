@@ -248,29 +248,36 @@ def _compare_overfits(settings, run, winner, trials):
 
     After a few updates, those that overfit later look alike, and few units, which learn
     more slowly, are behind. More units are tried until they are no better, and then all
-    that are fewer. None of the others trains much longer than the winner.
+    that are fewer. None of the others trains on for much longer than the winner, or for
+    longer than it may still become the better one.
     """
-    further = partial(run, stage="further", until=plans.needs_decay)
-    first = winner = further(winner, np.inf, {})
+    further = partial(run, stage="further")
+    first = winner = further(winner, np.inf, {}, until=plans.needs_decay)
     if not plans.has_decayed(settings, winner.outcome.adapting):
         return winner
     n_rounds = winner.outcome.training.n_iter + _MORE_ROUNDS
+
+    def until(settings, adapting):
+        reaches = not plans.cannot_reach(adapting, winner.score, n_rounds)
+        return plans.needs_decay(settings, adapting) or not reaches
+
+    further = partial(further, n_rounds=n_rounds, until=until)
     fewer, others = _others(winner, trials.values())
     for other in others:
-        other = further(other, n_rounds, effort_of([winner, other]))
+        other = further(other, effort=effort_of([winner, other]))
         if other.score > winner.score:
             winner = other
         elif other.n_units > winner.n_units:
             break
     for other in fewer:
-        other = further(other, n_rounds, effort_of([first, other]))
+        other = further(other, effort=effort_of([first, other]))
         winner = other if other.score > winner.score else winner
     size = min(one.n_units for one in trials.values())
     # bound: sizes halve down to one unit
     while winner.n_units == size > 1:
         size //= 2
         other = Trial(f"{size} units", size, partial(random_units, settings))
-        other = further(other, n_rounds)
+        other = further(other)
         winner = other if other.score > winner.score else winner
     return winner
 

@@ -225,6 +225,25 @@ def test_what_was_gained_since_a_fraction_of_the_updates():
     assert np.isnan(plans.gain_since(adapting(start, start), 0.5))
 
 
+@pytest.mark.parametrize("n_more", [0, 2])
+def test_a_model_is_out_of_reach_beyond_the_pace_of_its_last_doubling(n_more):
+    """Here 3 nats for twice the updates, of which two rounds are at most 16 / 9."""
+    path = np.zeros((2, 7))
+    path[:, 0], path[:, -1] = 1000, [-33.0, -30.0]
+    last = point(-30.0)._replace(path=path)
+    state, reach = adapting(last, last), -30.0 + 3.0 * np.log2((4 / 3) ** n_more)
+    assert plans.cannot_reach(state, reach + 1e-6, 2 + n_more)
+    assert not plans.cannot_reach(state, reach - 1e-6, 2 + n_more)
+    # nothing is known of the pace at first, and little where training begins
+    start = last._replace(path=path[:0])
+    early = last._replace(path=path * [0.2, *[1] * 6])
+    for one in (start, early):
+        assert not plans.cannot_reach(adapting(one, one), 0.0, 2)
+    # nor where nothing was gained yet
+    waiting = state._replace(first_score=-30.01)
+    assert not plans.cannot_reach(waiting, 0.0, 2)
+
+
 @pytest.mark.parametrize(
     "current, plan, expected",
     [

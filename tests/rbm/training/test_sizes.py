@@ -445,7 +445,7 @@ def test_other_sizes_are_tried_until_they_are_worse(
     overfits, validations, n_tried, expected
 ):
     """Whether or not random weights are better than searched units."""
-    calls = []
+    calls, tried = [], []
 
     def at(runner, validation, n_iter, weight_decay=0.0):
         best = point(validation, n_units=runner.n_units)
@@ -457,11 +457,20 @@ def test_other_sizes_are_tried_until_they_are_worse(
 
     def run(runner, n_rounds, effort=None, *, stage, until):
         calls.append((runner.name, n_rounds, effort))
-        assert until is plans.needs_decay
         assert (effort is None) == (runner.outcome is None)
         if len(calls) == 1:
+            assert until is plans.needs_decay
             return at(runner, -9.0, 20, 0.1 if overfits else 0.0)
-        return at(runner, validations[runner.n_units], 22)
+        ended = at(runner, validations[runner.n_units], 22)
+        # one that has gained nothing since half of the updates, at the best score
+        best = max([-9.0, *(validations[n] for n in tried if n in validations)])
+        tried.append(runner.n_units)
+        path = np.zeros((22, 7))
+        for lead, is_over in [(1e-6, False), (-1e-6, True)]:
+            path[:, 0], path[:, -1] = 400, best + lead
+            behind = point(best + lead, n_units=runner.n_units)._replace(path=path)
+            assert until(settings_of(), adapting(behind, behind)) == is_over
+        return ended
 
     runners = [at(Trial(f"{n} units", n, None), -9.9, 9) for n in (2, 4, 8, 16)]
     winner = Trial("4 searched units", 4, None, rival=runners[1])
