@@ -13,9 +13,10 @@ CLEAR, TINY = 1.0, 1e-3
 
 
 def settings_of(**parameters):
-    """Those of an automatic training of a few rows."""
+    """Those of an automatic training of a few rows, with chains."""
     rows = Rows(toy_data(), 0.5)
-    return automatic.settings_of(ContrastiveDivergenceRBM(**parameters), rows)
+    settings = automatic.settings_of(ContrastiveDivergenceRBM(**parameters), rows)
+    return settings._replace(enumerates=False)
 
 
 def point(validation, train=-20.0, n_updates=2000, n_rounds=1, error=TINY, n_units=2):

@@ -117,7 +117,9 @@ TEXTS = {
             copies of the row behind each other, one of 0 as none. Where weights are no
             integers, rows count once more or less at random, drawn once per call; for a
             finer resolution multiply all of them by a factor, which takes time like
-            copies do. Held-out rows are drawn from the copies.
+            copies do. Integers count equal observations, and held-out rows are drawn
+            from all of them; other weights say how much an observation matters, and it
+            is held out with all of its copies.
         """,
     "X_val": """
         X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \

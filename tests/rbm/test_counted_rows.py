@@ -8,6 +8,7 @@ from rbm_estimators import BOUND, CLASSES, digits, small
 from sklearn.exceptions import DataConversionWarning
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.rbm.training.job import split_rows
 from skbayesnn.rbm.training.rows import Rows, counted_rows
 
 NAMES = ("components_", "intercept_hidden_", "intercept_visible_")
@@ -59,6 +60,29 @@ def test_automatic_training_counts_copies(model):
     other = model.fit(np.repeat(X, weights, axis=0))
     assert_array_equal(components, other.components_)
     assert_array_equal(history["log_likelihood"], other.history_["log_likelihood"])
+
+
+@pytest.mark.parametrize("factor, together", [(1.0, False), (7.3, True)])
+def test_only_counted_observations_are_held_out_one_by_one(factor, together):
+    """Copies of a row that only matters more would tell what is held out."""
+    _, weights = weighted()
+    rows = Rows(digits(), 0.5)
+    copies = counted_rows(rows, factor * weights, 0).in_canonical_order()
+    train, held_out = split_rows(copies, 0.2, 0)
+    assert len(train) + len(held_out) == len(copies)
+    assert 0 <= len(held_out) - 0.2 * len(copies) < 1 + together * factor * 3
+    both = np.intersect1d(train.index, held_out.index)
+    assert bool(len(both)) != together
+    # the order of the rows changes nothing
+    order = np.random.default_rng(2).permutation(len(rows))
+    moved = Rows(digits()[order], 0.5).repeated(np.full(len(rows), 2), together)
+    whole = rows.repeated(np.full(len(rows), 2), together)
+    for one, other in zip(
+        split_rows(whole.in_canonical_order(), 0.2, 0),
+        split_rows(moved.in_canonical_order(), 0.2, 0),
+        strict=True,
+    ):
+        assert_array_equal(one.take(slice(None)), other.take(slice(None)))
 
 
 def test_fractions_are_right_on_average():

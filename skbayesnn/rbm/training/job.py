@@ -117,15 +117,21 @@ def _check_no_validation(y, rows):
 
 def split_rows(rows, fraction, seed):
     """Training rows, and a fraction that is held out."""
-    order = generator(seed, Stream.VALIDATION_ROWS).permutation(len(rows))
-    n_validation = int(np.ceil(fraction * len(rows)))
-    if n_validation >= len(rows):
+    observations = rows.observations()
+    counts = np.bincount(observations)
+    order = generator(seed, Stream.VALIDATION_ROWS).permutation(len(counts))
+    # until they are enough, the last observation with all of its rows
+    n_before = np.cumsum(counts[order]) - counts[order]
+    held_out = np.zeros(len(counts), dtype=bool)
+    held_out[order[n_before < np.ceil(fraction * len(rows))]] = True
+    if held_out.all():
         raise ValueError(
             f"validation_fraction={fraction} leaves no training rows of "
             f"n_samples={len(rows)}. Pass more rows, or validation rows as X_val."
         )
-    held_out, kept = order[:n_validation], order[n_validation:]
-    return rows.subset(np.sort(kept)), rows.subset(np.sort(held_out))
+    is_held_out = held_out[observations]
+    train, validation = map(np.flatnonzero, (~is_held_out, is_held_out))
+    return rows.subset(train), rows.subset(validation)
 
 
 def resume(job, stage, start):

@@ -252,6 +252,9 @@ def last_round(settings, point):
 def _change(settings, n_rows, plan, current, best):
     """The plan after a loss of the validation rows; None if nothing can be changed."""
     if current.log_likelihood < best.log_likelihood - noise(current, best):
+        if settings.enumerates:
+            # without chains and step size
+            return _less_decay(settings, plan, best)
         is_slow = plan.correlation > _FORGOTTEN
         faster = mix_faster(settings, plan, best.state) if is_slow else None
         # chains that follow first, then less of a decay that takes more than it gives,

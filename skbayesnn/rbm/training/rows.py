@@ -32,11 +32,13 @@ class Rows:
     # the kind of visible units that takes these states
     units = BINARY
 
-    def __init__(self, X, threshold, index=None):
+    def __init__(self, X, threshold, index=None, together=False):
         self.X = X
         self.threshold = threshold
         # which of the rows these are; None for all
         self.index = index
+        # whether copies of a row are one observation, which is held out as a whole
+        self.together = together
         self.n_features = X.shape[1]
         self._mean = self._shares = None
 
@@ -88,11 +90,24 @@ class Rows:
     def subset(self, index):
         """The rows of an index array, without a copy of them."""
         index = index if self.index is None else self.index[index]
-        return Rows(self.X, self.threshold, index)
+        return Rows(self.X, self.threshold, index, self.together)
 
-    def repeated(self, times):
+    def repeated(self, times, together):
         """The rows, each so many times (n_rows,), without copies of them."""
-        return self.subset(np.repeat(np.arange(len(self)), times))
+        index = np.repeat(np.arange(len(self)), times)
+        return Rows(self.X, self.threshold, self.subset(index).index, together)
+
+    def observations(self):
+        """Numbers (n_rows,) of what may be held out, from 0 in the order of the rows.
+
+        Each row has its own, unless copies of a row stay together.
+        """
+        if not self.together:
+            return np.arange(len(self))
+        _, first, of_rows = np.unique(
+            self.index, return_index=True, return_inverse=True
+        )
+        return np.argsort(np.argsort(first))[of_rows]
 
     def in_canonical_order(self):
         """The rows in an order that their contents alone decide.
@@ -248,7 +263,8 @@ def counted_rows(rows, weights, seed):
     """The rows, each as many times as its weight says.
 
     Weights between integers are rounded up or down at random, right on average and so
-    that their sum is, by systematic sampling.
+    that their sum is, by systematic sampling. They say how much an observation matters,
+    whose copies stay together; integers count observations that are equal.
     """
     if weights is None:
         return rows
@@ -257,7 +273,7 @@ def counted_rows(rows, weights, seed):
     whole = np.floor(weights)
     edges = np.floor(np.cumsum(weights - whole) + offset)
     times = (whole + np.diff(edges, prepend=0.0)).astype(np.int64)
-    return rows.repeated(times)
+    return rows.repeated(times, together=bool((weights != whole).any()))
 
 
 def result_dtype(X):

@@ -167,7 +167,7 @@ def test_batches_continue_where_they_were(n_before):
 @pytest.mark.parametrize("n_replicas", [1, 3])
 def test_segments_make_the_updates_of_one(n_replicas):
     """At a constant step size; the given state stays as it is."""
-    settings = settings_of(batch_size=7)._replace(enumerates=False)
+    settings = settings_of(batch_size=7)
     job = job_of(random_states(60, 8))
     rbm = start_model("random", 5, job.train, 0)
     start = start_training(rbm, job.train, 7, 0)
@@ -213,7 +213,7 @@ def test_chains_have_longer_to_forget_in_longer_rounds(n_updates, n_steps, monke
 
     monkeypatch.setattr(mixing, "chain_correlation", correlation)
     job = job_of(random_states(60, 8))
-    settings = settings_of()._replace(enumerates=False)
+    settings = settings_of()
     rbm = start_model("random", 2, job.train, 0)
     start = start_training(rbm, job.train, 30, 0)
     best = BEST._replace(state=start, path=np.zeros((0, 7)))

@@ -67,6 +67,16 @@ def test_chains_with_no_more_to_get_ask_for_smaller_steps(parameters, plan):
     assert found.plan.n_replicas == plan.get("n_replicas", 1)
 
 
+def test_without_chains_only_a_decay_can_have_taken_from_both():
+    settings = settings_of()._replace(enumerates=True)
+    found, done = lose_twice(WORSE, settings, weight_decay=0.03)
+    assert not done and 0.0 < found.plan.weight_decay < 0.03
+    assert found.plan.n_replicas == 1 and found.plan.rate == 0.1
+    # of the best model, there is none to take back
+    found, done = lose_twice(WORSE, settings)
+    assert not done and found.plan.cools
+
+
 def test_chains_that_forget_ask_for_smaller_steps():
     """Temperatures would bring nothing, and take ten times as long."""
     found, _ = lose_twice(WORSE, correlation=0.05)
