@@ -15,6 +15,7 @@ from .._warnings import warn_caller
 from .attributes import network_attributes, set_attributes
 from .learning.problem import pose
 from .learning.restarts import learn
+from .learning.unneeded_units import remove_units
 from .parameters import MODEL_CONSTRAINTS, check_hidden_layer_sizes, learning_options
 from .prediction import posterior
 from .regressor_texts import TEXTS
@@ -35,7 +36,11 @@ class SparseBayesMLPRegressor(
     the marginal likelihood (Laplace approximation with the Gauss-Newton curvature).
     The variance of a group that the data do not need goes to zero, and the group is
     pruned. Each cycle is Algorithm 1 of [1]_: a regularised fit of the weights, the
-    update of the variances, and pruning.
+    update of the variances, and pruning. Last, inputs and hidden units are left out one
+    after the other, each for some cycles, and stay out where neither the objective nor
+    the marginal likelihood gets worse. Fits with ``kappa_variance`` and
+    ``kappa_weight`` of 0, with ``reweight=False`` or with a diagonal curvature keep
+    them all.
 
     Parameters
     ----------
@@ -215,7 +220,7 @@ class SparseBayesMLPRegressor(
         options = learning_options(self.get_params(deep=False), Y.shape[1])
         earlier = getattr(self, "_learned", None) if self.warm_start else None
         start = earlier.start if earlier else None
-        problem = pose(options, X, Y, start, weights)
+        problem = pose(options, X, Y, start, weights)._replace(reduce=remove_units)
         fit = learn(
             problem,
             draw_seed(self.random_state),

@@ -444,13 +444,13 @@ def _prune(settings, state):
     drop = drop[np.argsort(np.abs(network.theta[drop]), kind="stable")]
     # bound: their number is halved
     while len(drop):
-        if _rise(state, drop) <= MAX_RISE * state.data.n_observations:
-            return _without(settings, state, drop)
+        if rise(state, drop) <= MAX_RISE * state.data.n_observations:
+            return without(settings, state, drop)
         drop = drop[: len(drop) // 2]
     return state
 
 
-def _rise(state, drop):
+def rise(state, drop):
     """What dropping weights adds to the objective at most, with the curvature fixed.
 
     Their part of the prior and of the determinant goes away, and both are positive, so
@@ -462,7 +462,7 @@ def _rise(state, drop):
     return (squared - state.linearization.squared_error) / state.noise
 
 
-def _without(settings, state, drop):
+def without(settings, state, drop):
     """The state after weights were dropped and the arrays compacted."""
     mask = np.zeros(len(state.network.theta), dtype=bool)
     mask[drop] = True

@@ -86,8 +86,8 @@ class Problem(NamedTuple):
     starts : draws networks to begin with, as `state_space_problem.StateSpaceStarts`
         does; None for perceptrons with random weights
     n_screening : stages after which only the better starts go on; 0 for none
-    reduce : behind the last stage, yields the cycles of a network with fewer states, as
-        `state_order.reduce_order` does, or None
+    reduce : behind the last stage, yields the cycles of smaller networks, as
+        `unneeded_units.remove_units` and `state_order.reduce_order` do, or None
     predicts : whether a fit, the problem and its last `cycle.State`, predicts its own
         record from where predictions start; None where these are the starts of the fit
     """

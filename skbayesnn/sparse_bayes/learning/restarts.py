@@ -17,7 +17,7 @@ from . import prior as evidence
 from .likelihood import StudentT
 from .result import Fit, learned_network
 from .selection import joint_error, mean_squared_errors
-from .stages import run_stage
+from .stages import report, run_stage
 
 # After so many halvings the initial weights are below the rounding errors of the data.
 MAX_HALVINGS = 100
@@ -231,9 +231,7 @@ def run_start(problem, seed, before=None, n_stages=None):
                 except (FloatingPointError, LinAlgError):
                     diverged = True
             if problem.reduce and n_stages == len(problem.stages) and not diverged:
-                limit = problem.max_cycles
-                cycles = problem.reduce(problem.settings, stage, state, limit, rng)
-                for reduced, info in cycles:
+                for reduced, info in _reduced(problem, stage, state, rng):
                     state = reduced
                     history.append(Cycle(info, stage.horizon, stage.data.counts))
         except KeyboardInterrupt:
@@ -243,6 +241,16 @@ def run_start(problem, seed, before=None, n_stages=None):
         ended = n_stages == len(problem.stages) and not (diverged or interrupted)
         predicts = not (ended and problem.predicts) or problem.predicts(problem, state)
     return Run(state, history, interrupted, diverged, n_stages, predicts)
+
+
+def _reduced(problem, stage, state, rng):
+    """Yield the cycles of smaller networks behind the last stage."""
+    limit = problem.max_cycles
+    cycles = problem.reduce(problem.settings, stage, state, limit, rng)
+    for number, (reduced, info) in enumerate(cycles, start=1):
+        if problem.verbose:
+            report(f"{number} of smaller networks", stage.horizon, info)
+        yield reduced, info
 
 
 def _skippable(problem, number, network):

@@ -29,7 +29,7 @@ def run_stage(problem, number, start, rng):
         state = _with_initial(settings, state, stage.step_variance)
         state, info = sparse_bayes.step(settings, state, rng)
         if problem.verbose:
-            _report(cycle, stage.horizon, info)
+            report(cycle + 1, stage.horizon, info)
         yield state, info
         if sparse_bayes.converged(state):
             return
@@ -44,9 +44,10 @@ def _with_initial(settings, state, step_variance):
     return sparse_bayes.with_data(settings, state, data)
 
 
-def _report(cycle, horizon, info):
+def report(number, horizon, info):
+    """Print a line about a cycle, for ``verbose``."""
     ahead = "" if horizon == 1 else f"horizon {horizon:g}, "
     print(
-        f"{ahead}cycle {cycle + 1}: objective {info.objective:.6g}, {info.n_weights} "
+        f"{ahead}cycle {number}: objective {info.objective:.6g}, {info.n_weights} "
         f"weights in {info.n_units} hidden units"
     )

@@ -22,9 +22,8 @@ from ..kernels.state_recursion import run_state_sensitivities, run_states
 from ..network import prune, split_layers
 from . import cycle as sparse_bayes
 from . import prior as evidence
+from .reduction import reduce_network, trial_cycles
 
-# Cycles in which a network without a state has to become better than with it.
-TRIAL_CYCLES = 25
 # Rows ahead over which a state moves the outputs.
 WINDOW = 50
 # Of the variance of the states, added to their covariance, which may be singular.
@@ -34,25 +33,26 @@ RIDGE = 1e-8
 def reduce_order(settings, stage, state, max_cycles, rng):
     """Yield ``(state, info)`` of the cycles of every network that needs fewer states.
 
-    ``state`` is where a fit ended. Nothing is yielded where no state can go, or where
-    the fit did not end by itself.
+    ``state`` is where a fit ended.
     """
-    if not sparse_bayes.converged(state):
-        return
-    better = None
-    # bound: each turn removes a state
-    while True:
-        cycles = _trial(settings, stage, state, rng)
-        limit = state.objective + price(settings, state.data)
-        if not cycles or cycles[-1][0].objective > limit:
-            break
-        yield from cycles
-        state = better = cycles[-1][0]
-    for _ in range(max_cycles if better is not None else 0):
-        if sparse_bayes.converged(state):
+
+    def trials(state):
+        reduced = without_least_state(state)
+        if reduced is None:
             return
-        state, info = sparse_bayes.step(settings, state, rng)
-        yield state, info
+        try:
+            smaller = sparse_bayes.init(
+                settings, stage.data, *reduced, state.noise, state.likelihood
+            )
+        except FloatingPointError:
+            return
+        yield trial_cycles(settings, smaller, rng)
+
+    def is_enough(state, smaller):
+        limit = state.objective + price(settings, state.data)
+        return smaller.objective <= limit
+
+    yield from reduce_network(settings, state, max_cycles, rng, trials, is_enough)
 
 
 def price(settings, data):
@@ -61,26 +61,6 @@ def price(settings, data):
     n_parameters = n_inputs + data.Y.shape[1]
     strength = float(np.mean(settings.reg_lambda))
     return max(strength, 1.0) * n_parameters * np.log(data.n_observations)
-
-
-def _trial(settings, stage, state, rng):
-    """Cycles of the network without its least state; none if it cannot do without."""
-    reduced = without_least_state(state)
-    cycles = []
-    if reduced is None:
-        return cycles
-    try:
-        state = sparse_bayes.init(
-            settings, stage.data, *reduced, state.noise, state.likelihood
-        )
-        for _ in range(TRIAL_CYCLES):
-            cycles.append(sparse_bayes.step(settings, state, rng))
-            state = cycles[-1][0]
-            if sparse_bayes.converged(state):
-                break
-    except FloatingPointError:
-        return []
-    return cycles
 
 
 def without_least_state(state):

@@ -1,0 +1,126 @@
+"""Inputs and hidden units leave a network that does not need them."""
+
+import numpy as np
+import pytest
+
+from skbayesnn import SparseBayesMLPRegressor
+from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
+from skbayesnn.sparse_bayes.learning.prior import init_prior
+from skbayesnn.sparse_bayes.learning.problem import pose
+from skbayesnn.sparse_bayes.learning.unneeded_units import (
+    _by_rise,
+    _of_unit,
+    remove_units,
+)
+from skbayesnn.sparse_bayes.network import init_network, split_layers
+from skbayesnn.sparse_bayes.parameters import learning_options
+
+
+def noisy(seed, n_rows=300, n_irrelevant=3, noise=0.3):
+    """Three inputs that matter, and others."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3 + n_irrelevant))
+    truth = np.tanh(2.0 * X[:, 0]) + 0.5 * X[:, 1] * X[:, 2]
+    return X, truth + noise * rng.normal(size=n_rows), truth
+
+
+def state_of(sizes, skip=False):
+    X, y, _ = noisy(0, n_irrelevant=sizes[0] - 3)
+    parameters = SparseBayesMLPRegressor(sizes[1:-1]).get_params(deep=False)
+    options = learning_options({**parameters, "skip_connection": skip}, 1)
+    problem = pose(options, X, y[:, None])
+    network = init_network(sizes, "tanh", np.random.default_rng(0), skip=skip)
+    prior = init_prior(sizes, ("row", "column"), skip)
+    state = sparse_bayes.init(problem.settings, problem.data, network, prior)
+    return problem.settings, state
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_unit_is_all_that_leads_to_it_and_away_from_it(skip):
+    _, state = state_of((4, 3, 2, 1), skip)
+    network = state.network
+
+    def parts(layer, unit):
+        mask = _of_unit(network, layer, unit)
+        return split_layers(mask, network.sizes, skip)
+
+    first, second, last, *more = parts(0, 2)
+    assert first[0][2].all() and first[0].sum() == 3 and not first[1].any()
+    assert not (second[0].any() or second[1].any() or last[0].any())
+    if skip:
+        assert more[0][0][2].all() and more[0][0].sum() == 1
+    first, second, last, *more = parts(1, 1)
+    assert first[0][:, 1].all() and first[0].sum() == 4
+    assert list(first[1]) == [False, True, False]
+    assert second[0][1].all() and second[0].sum() == 2 and not second[1].any()
+    assert not (last[0].any() or any(part.any() for part, _ in more))
+
+
+def test_those_that_add_least_to_the_errors_come_first():
+    _, state = state_of((5, 3, 1))
+    drops = _by_rise(state)
+    # three units and all inputs
+    assert len(drops) == 8
+    errors = []
+    for drop in drops:
+        theta = state.network.theta.copy()
+        theta[drop] = 0.0
+        (squared,) = state.data.squared_errors(state.network._replace(theta=theta))
+        errors.append(squared)
+    assert errors == sorted(errors) and errors[0] < errors[-1]
+    # the last unit of a layer stays
+    assert len(_by_rise(state_of((5, 1, 1))[1])) == 5
+
+
+def test_irrelevant_inputs_leave_and_the_others_stay():
+    """Most of them stayed, with small weights, before there were trials."""
+    kept, lost, gains = 0, 0, []
+    for seed in range(4):
+        X, y, truth = noisy(seed)
+        model = SparseBayesMLPRegressor(random_state=seed).fit(X, y)
+        relevant = model.feature_relevance_ > 0.0
+        kept += relevant[3:].sum()
+        lost += (~relevant[:3]).sum()
+        gains.append(np.sqrt(np.mean((model.predict(X) - truth) ** 2)))
+    assert kept <= 2 and lost == 0
+    assert np.median(gains) < 0.15
+
+
+def test_noise_leaves_its_mean():
+    X, _, _ = noisy(1)
+    y = np.random.default_rng(2).normal(size=len(X))
+    model = SparseBayesMLPRegressor(random_state=0).fit(X, y)
+    assert not model.feature_relevance_.any()
+    np.testing.assert_allclose(model.predict(X), y.mean(), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "fixed",
+    [
+        {"kappa_variance": 0.0, "kappa_weight": 0.0},
+        {"reweight": False},
+        {"curvature": "diag"},
+    ],
+)
+def test_what_keeps_all_units(fixed):
+    settings, state = state_of((6, 3, 1))
+    state = state._replace(idle_cycles=sparse_bayes.PATIENCE)
+
+    def cycles(settings, state):
+        rng = np.random.default_rng(0)
+        return list(remove_units(settings, None, state, 20, rng))
+
+    assert cycles(settings, state)
+    assert not cycles(settings._replace(**fixed), state)
+    # nor does a fit that did not end by itself
+    assert not cycles(settings, state._replace(idle_cycles=0))
+
+
+def test_a_strength_above_one_gives_up_nothing_that_the_data_support():
+    """The objective alone would leave the mean in five of six such fits."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 8))
+    y = X[:, 0] * X[:, 1] + np.cos(X[:, 2:5].sum(axis=1))
+    y += 0.3 * X[:, 5:].sum(axis=1) + 0.1 * rng.normal(size=150)
+    model = SparseBayesMLPRegressor(reg_lambda=3.0, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.5
