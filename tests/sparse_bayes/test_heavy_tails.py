@@ -50,17 +50,15 @@ def test_degrees_of_freedom_and_variance_are_found(freedom, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_of_gaussian_errors_it_makes_the_gaussian_fit(seed):
     X, truth, y = regression(lambda rng, n: rng.standard_normal(n), seed=seed)
-    # of the same network: which units are removed is a matter of a nat
-    whole = {"kappa_variance": 0.0, "kappa_weight": 0.0}
-    heavy = fit_static(X, y, **STUDENT, **whole)
-    gaussian = fit_static(X, y, **whole)
+    heavy, gaussian = fit_static(X, y, **STUDENT), fit_static(X, y)
     assert heavy.degrees_of_freedom_ > 25.0
     assert not hasattr(gaussian, "degrees_of_freedom_")
     assert_allclose(heavy.noise_variance_, gaussian.noise_variance_, rtol=0.02)
     assert rms(heavy.predict(X) - gaussian.predict(X)) < 0.02
-    # a curvature with weights that vary is larger by a few nats
+    # a curvature with weights that vary is larger by a few nats, and of 1,500 rows
+    # optima with the same predictions differ as much
     difference = heavy.log_marginal_likelihood_ - gaussian.log_marginal_likelihood_
-    assert -10.0 < difference < 5.0
+    assert -10.0 < difference < 10.0
 
 
 def test_evidence_prefers_heavy_tails_where_they_are():
