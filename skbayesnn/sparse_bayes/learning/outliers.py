@@ -22,6 +22,9 @@ stretch is held to be wrong if the residuals :math:`r - T \delta` of the best
   logarithm of the number of those that there are;
 - half of :math:`\log|T^T T|`, what the rows would have told of the next ones.
 
+Where few outputs in a row are missing, they are interpolated, and the errors of these
+values are found along with the others: they pay nothing, and are none.
+
 An output most of whose values repeat the one before, rounded to coarse steps or held
 between samples, is left as it is.
 """
@@ -31,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cholesky_banded, solveh_banded
 
-from ..records.lags import usual_length
+from ..records.lags import complete_rows, make_lags, usual_length
 from .robust_arx import fit_robust_arx, misfit, weights_of
 
 # Lags of the linear model; fewer where there would be more regressors than this, or
@@ -53,6 +56,8 @@ LONGEST, LEAST_LONGEST, LONGEST_REPEATED = 0.05, 20, 0.2
 N_STEPS, LONGEST_TO_SPLIT, PLAUSIBLE = 4, 200, 4.0
 # Rows that are looked through at a time.
 PIECE = 1000
+# Missing outputs in a row that are interpolated.
+SHORT_GAP = 5
 # Quantiles beyond which a repeated value may be that of a saturated output, as long as
 # gross errors are not known.
 EDGES = 0.02, 0.98
@@ -129,7 +134,17 @@ def _number_of_lags(U, Y, starts):
     n_signals = U.shape[1] + Y.shape[1]
     most = min(MAX_REGRESSORS, len(Y) // ROWS_PER_REGRESSOR)
     usual = usual_length(starts)
-    return max(0, min(N_LAGS, most // n_signals - 1, usual // 4))
+    n_lags = max(0, min(N_LAGS, most // n_signals - 1, usual // 4))
+    is_complete = np.isfinite(Y).all()
+    # beside missing outputs, shorter windows are complete more often
+    # bound: N_LAGS
+    while n_lags and not is_complete:
+        lags = make_lags(U.shape[1], Y.shape[1], n_lags, n_lags, True)
+        n_rows = len(complete_rows(U, Y, lags, starts))
+        if n_rows >= ROWS_PER_REGRESSOR * n_signals * (n_lags + 1):
+            break
+        n_lags -= 1
+    return n_lags
 
 
 def _screen_output(U, Y, seen, starts, output, n_lags):
@@ -142,7 +157,9 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
     if seen is not None:
         measured = seen.copy()
         measured[:, output] = Y[:, output]
-    model = fit_robust_arx(U, measured, seen, starts, output, n_lags)
+    filled = _without_short_gaps(measured, starts)
+    missing = ~np.isfinite(Y[:, output]) & np.isfinite(filled[:, output])
+    model = fit_robust_arx(U, (measured, filled), seen, starts, output, n_lags)
     y = Y[:, output].copy()
     outliers, doubtful = np.zeros((2, len(y)), dtype=bool)
     if model is None or model.scale == 0.0 or _is_held(y):
@@ -154,7 +171,8 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
         repeats = _repeats(y[session], ends)
         # what is not judged is as if it were taken
         taken = ~model.is_judged[session]
-        for stretch in _search(repeats, model, session, prices, taken):
+        signal = _signal(repeats, missing[session], model, session)
+        for stretch in _search(signal, model.scale, prices, taken):
             rows = start + np.arange(stretch.first, stretch.stop)[stretch.wrong]
             outliers[rows] = True
             y[rows] -= stretch.sizes[stretch.wrong]
@@ -199,15 +217,43 @@ def _prices(y, scale, ends):
     return Prices(float(of_row), float(np.log1p(n_runs)), longest, repeated)
 
 
-def _search(repeats, model, session, prices, taken):
+def _without_short_gaps(Y, starts):
+    """The outputs, interpolated where few of them are missing in a row."""
+    filled = Y.copy()
+    for first, stop in zip(starts[:-1], starts[1:], strict=True):
+        for y in filled[first:stop].T:
+            rows = np.flatnonzero(np.isfinite(y))
+            for before, behind in zip(rows[:-1], rows[1:], strict=True):
+                if 1 < behind - before <= SHORT_GAP + 1:
+                    inner = np.arange(before + 1, behind)
+                    y[inner] = np.interp(inner, [before, behind], y[[before, behind]])
+    return filled
+
+
+def _signal(repeats, missing, model, session):
+    """The `Signal` of a session, with the best values in place of ``missing`` ones."""
+    residuals = model.residuals[session] / model.scale
+    known = np.isfinite(residuals)
+    if missing.any():
+        sizes, *_ = _sizes(
+            np.where(known, residuals, 0.0), known, missing, model.feedback
+        )
+        residuals -= _trace_of(sizes, model.feedback)[: len(residuals)]
+    different = np.flatnonzero(~repeats)
+    return Signal(residuals, repeats, different, missing, model.feedback, {})
+
+
+def _trace_of(sizes, feedback):
+    """What errors of such sizes do to the residuals of their rows and the next ones."""
+    return np.convolve(sizes, np.append(1.0, -feedback))
+
+
+def _search(signal, scale, prices, taken):
     """Yield the wrong `Stretch` es of a session, from its first row to its last.
 
     None holds a row that is ``taken`` (n_rows,), which is updated.
     """
-    residuals = model.residuals[session] / model.scale
-    different = np.flatnonzero(~repeats)
-    signal = Signal(residuals, repeats, different, model.feedback, {})
-    row = 0
+    residuals, row = signal.residuals, 0
     # bound: every pass takes rows that were not taken, or goes on to a later row
     while row < len(residuals):
         large = np.flatnonzero(np.abs(residuals[row : row + PIECE]) > TRIGGER)
@@ -225,8 +271,8 @@ def _search(repeats, model, session, prices, taken):
         signal.evaluated.clear()
         taken[best.first : best.stop] |= best.wrong
         yield best._replace(
-            sizes=best.sizes * model.scale,
-            std=None if best.std is None else best.std * model.scale,
+            sizes=best.sizes * scale,
+            std=None if best.std is None else best.std * scale,
         )
 
 
@@ -236,6 +282,7 @@ class Signal(NamedTuple):
     residuals : (n_rows,) in scales, NaN where there is none; changed by the search
     repeats : (n_rows,) bool, whether the value is that of the row before
     different : the other rows
+    missing : (n_rows,) bool, whether the value is interpolated
     feedback : (n_lags,) weights of the past values
     evaluated : whole stretches by their first and last rows, for these residuals;
         large residuals next to each other ask for the same
@@ -244,6 +291,7 @@ class Signal(NamedTuple):
     residuals: np.ndarray
     repeats: np.ndarray
     different: np.ndarray
+    missing: np.ndarray
     feedback: np.ndarray
     evaluated: dict
 
@@ -333,10 +381,13 @@ def _may_be_wrong(first, stop, taken, signal, prices):
 
 
 def _whole(first, stop, signal, prices):
-    """The `Stretch` from ``first`` to before ``stop``, all of whose rows are wrong."""
+    """The `Stretch` from ``first`` to before ``stop``, all of whose rows are wrong.
+
+    But for those that are missing.
+    """
     rows = first, stop
     if rows not in signal.evaluated:
-        wrong = np.ones(stop - first, dtype=bool)
+        wrong = ~signal.missing[first:stop]
         signal.evaluated[rows] = _evaluate(first, stop, signal, prices, wrong)
     return signal.evaluated[rows]
 
@@ -347,21 +398,24 @@ def _evaluate(first, stop, signal, prices, wrong):
     n_stretches = np.count_nonzero(np.diff(wrong, prepend=False) & wrong)
     n_new = np.count_nonzero(wrong & ~signal.repeats[first:stop])
     price = prices.of_row * n_new if n_new else prices.of_run * n_stretches
-    reached = signal.residuals[first : stop + len(signal.feedback)]
+    # the values that were interpolated in reach may be others, too
+    missing = signal.missing[first : stop + len(signal.feedback)]
+    n_free = int(np.flatnonzero(missing)[-1]) + 1 if missing[n_rows:].any() else n_rows
+    free = missing[:n_free].copy()
+    free[:n_rows] |= wrong
+    reached = signal.residuals[first : first + n_free + len(signal.feedback)]
     known = np.isfinite(reached)
     before = misfit(reached[known]).sum()
-    if before <= price:
-        nothing = np.zeros(n_rows)
-        return Stretch(
-            first, stop, wrong, nothing, None, reached, float(before - price)
-        )
+    if before <= price or not n_stretches:
+        nothing, gain = np.zeros(n_rows), min(0.0, float(before - price))
+        return Stretch(first, stop, wrong, nothing, None, reached, gain)
     sizes, std, log_determinant = _sizes(
-        np.where(known, reached, 0.0), known, wrong, signal.feedback
+        np.where(known, reached, 0.0), known, free, signal.feedback
     )
-    trace = np.append(1.0, -signal.feedback)
-    left = reached - np.convolve(sizes, trace)[: len(reached)]
+    left = reached - _trace_of(sizes, signal.feedback)[: len(reached)]
     gain = before - misfit(left[known]).sum() - price - 0.5 * log_determinant
-    return Stretch(first, stop, wrong, sizes, std, left, float(gain))
+    std = None if std is None else std[:n_rows]
+    return Stretch(first, stop, wrong, sizes[:n_rows], std, left, float(gain))
 
 
 def _sizes(residuals, known, wrong, feedback):
@@ -385,7 +439,7 @@ def _sizes(residuals, known, wrong, feedback):
             log_determinant = 2.0 * float(np.log(pivots[wrong]).sum())
         products = np.correlate(weights * target, trace, "valid")
         sizes = solveh_banded(normal, np.where(wrong, products, 0.0), lower=True)
-        left = target - np.convolve(sizes, trace)
+        left = target - _trace_of(sizes, feedback)
         weights[:n_reached] = np.where(known, weights_of(left[:n_reached]), 0.0)
     std = None
     if n_rows <= LONGEST_TO_SPLIT:

@@ -32,7 +32,8 @@ class RobustARX(NamedTuple):
 
     feedback : (n_lags,) weights of its own past values
     scale : of its errors
-    residuals : (n_rows,) errors one step ahead, NaN where the window is not complete
+    residuals : (n_rows,) errors one step ahead, NaN where the window is not complete,
+        by the values in place of missing ones
     is_judged : (n_rows,) bool, False where the fit has hardly seen a row with inputs
         like these, so that a large residual may be that of a right one
     """
@@ -75,8 +76,8 @@ def fit_robust_arx(U, measured, cleaned, starts, output, n_lags):
     Parameters
     ----------
     U : (n_rows, n_inputs)
-    measured : (n_rows, n_outputs)
-        The record whose residuals are wanted.
+    measured : tuple of (n_rows, n_outputs) arrays
+        The record whose residuals are wanted, and with what stands for missing values.
     cleaned : (n_rows, n_outputs) or None
         What the fit sees of it: wrong rows filled, or NaN. None for a first fit.
     output : int
@@ -87,6 +88,7 @@ def fit_robust_arx(U, measured, cleaned, starts, output, n_lags):
     -------
     model : RobustARX, or None where the rows are too few
     """
+    measured, filled = measured
     lags = make_lags(U.shape[1], measured.shape[1], n_lags, n_lags, True)
     seen = measured if cleaned is None else cleaned
     rows = complete_rows(U, seen, lags, starts)
@@ -105,9 +107,9 @@ def fit_robust_arx(U, measured, cleaned, starts, output, n_lags):
     seen_inputs = (Z[:, of_inputs] - center[of_inputs]) / spread[of_inputs]
     residuals = np.full(len(measured), np.nan)
     # a missing output makes its own residual NaN
-    rows = complete_rows(U, np.nan_to_num(measured), lags, starts)
-    Z = (build_lag_matrix(U, measured, lags, rows) - center) / spread
-    residuals[rows] = measured[rows, output] - _with_ones(Z) @ coef
+    rows = complete_rows(U, np.nan_to_num(filled), lags, starts)
+    Z = (build_lag_matrix(U, filled, lags, rows) - center) / spread
+    residuals[rows] = filled[rows, output] - _with_ones(Z) @ coef
     is_judged = np.ones(len(measured), dtype=bool)
     is_judged[rows] = _are_like(Z[:, of_inputs], seen_inputs)
     own = lags.signal == U.shape[1] + output

@@ -59,6 +59,27 @@ def test_gross_errors_are_found_and_replaced(seed):
     assert_array_equal(replaced[~outliers], wrong[~outliers])
 
 
+@pytest.mark.parametrize("n_outputs, fraction", [(1, 0.05), (1, 0.2), (2, 0.05)])
+def test_gross_errors_between_missing_outputs_are_found(n_outputs, fraction):
+    """They pass over incomplete windows: with a fifth missing, none was complete."""
+    n_found, n_false = 0, 0
+    for seed in range(5):
+        u, y, rng = record(seed)
+        wrong = with_gross_errors(y, rng)
+        is_wrong = wrong != y
+        gone = ~is_wrong & (rng.random(N_ROWS) < fraction)
+        # the second output is the first one, measured a second time
+        other = y + 0.02 * rng.standard_normal(N_ROWS)
+        other[rng.random(N_ROWS) < fraction] = np.nan
+        Y = np.column_stack([np.where(gone, np.nan, wrong), other])[:, :n_outputs]
+        replaced, outliers = screen(u, Y)
+        assert np.isnan(replaced[gone, 0]).all()
+        n_found += np.count_nonzero(outliers[is_wrong, 0])
+        n_false += np.count_nonzero(outliers) - np.count_nonzero(outliers[is_wrong, 0])
+    # of 12 in each record
+    assert n_found >= 50 and n_false <= 3
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("row", [7, 9, 306, 405])
 def test_gross_errors_where_no_row_predicts_are_found(seed, row):
