@@ -14,7 +14,7 @@ from .dynamic_predictor import DynamicPredictorMixin, estimators_of, make_lagged
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .learning.dead_times import dead_times
-from .learning.lag_choice import choose_lag
+from .learning.lag_choice import choose_lag, longest_between_gaps
 from .learning.lagged_problem import (
     for_free_runs,
     part_to_fit,
@@ -85,7 +85,8 @@ class SparseBayesNARXRegressor(
         runs.
     output_lags : "auto", int, array-like of int or dict, default="auto"
         Lags of the outputs, likewise; their names are y, or y0, y1, ... for several.
-        If both are "auto", their numbers are equal.
+        If both are "auto", their numbers are equal, unless outputs are so often missing
+        that few windows with as many lags of theirs are complete.
     {{include_current_input}}
     output : {"level", "difference"}, default="level"
         What the network predicts: y(t), or y(t) - y(t-1), which is summed up. Choose
@@ -491,9 +492,12 @@ def _make_record(parameters, given, names):
     """The training record with its lags; refused if all sessions are too short."""
     U, Y, starts = given[:3]
     automatic = [name for name in AUTOMATIC if _is_auto(parameters[name])]
+    longest = longest_between_gaps(Y, starts)
 
     def make_record(n_lags, times=()):
         chosen = parameters | dict.fromkeys(automatic, n_lags)
+        if "output_lags" in automatic:
+            chosen["output_lags"] = min(n_lags, longest)
         if times:
             at_once = chosen["include_current_input"]
             chosen["input_lags"] = lags_behind(times, n_lags, at_once, names[0])

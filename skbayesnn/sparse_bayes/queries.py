@@ -99,17 +99,20 @@ def make_query(estimator, X, y, horizon, y_init, X_init, sessions, fill_inputs=N
     is_free_run = y is not None and horizon is None
     # hidden states need no complete window
     if is_free_run and not estimator._model.ensemble.has_states:
-        query = _from_complete_windows(query)
+        reach = estimator._model.ensemble.output_reach
+        query = _from_complete_windows(query, reach)
     return query
 
 
-def _from_complete_windows(query):
+def _from_complete_windows(query, reach):
     """The query whose free runs begin behind the first complete rows of each session.
 
-    Rows before these become a session of their own, in which nothing is predicted.
+    Outputs count as far back as they are read, ``reach`` rows. Rows before these become
+    a session of their own, in which nothing is predicted.
     """
     U, Y, _, starts = query.record
-    ready = n_complete_before(U, Y, starts) >= query.n_known
+    ready = n_complete_before(U, Y[:, :0], starts) >= query.n_known
+    ready &= n_complete_before(U[:, :0], Y, starts) >= reach
     first = [
         start + ready[start:stop].argmax() - query.n_known
         for start, stop in itertools.pairwise(starts)
@@ -215,8 +218,11 @@ def _check_initial_outputs(estimator, U, starts, y_init, X_init):
         if X_init is not None:
             expected = f"beside X_init at least {_required(ensemble)}"
         raise ValueError(f"y_init must have {expected}; got {len(known)}.")
-    if not (ensemble.has_states or np.isfinite(known).all()):
-        row = int(np.flatnonzero(~np.isfinite(known).all(axis=1))[0])
+    missing = ~np.isfinite(known).all(axis=1)
+    # networks of lags do not read the rows before these
+    missing[: -ensemble.output_reach or None] = False
+    if missing.any() and not ensemble.has_states:
+        row = int(missing.argmax())
         raise ValueError(
             f"y_init must hold no missing values, got NaN in row {row}: networks of "
             "lags take each of these outputs (those of hidden states may do without). "

@@ -3,8 +3,9 @@
 PARAMETERS = {
     "include_current_input": """
         include_current_input : bool, default=True
-            Whether u(t) is a regressor of y(t). It is ignored for inputs with a list
-            in ``input_lags``: the list holds a 0 if u(t) is used.
+            Whether u(t) is a regressor of y(t). It is ignored for inputs that a dict in
+            ``input_lags`` gives a list: the list holds a 0 if u(t) is used. A list
+            without a dict does not name u(t), which this parameter adds.
         """,
     "horizon_schedule": """
         horizon_schedule : "auto" or array-like of int, default="auto"

@@ -330,9 +330,9 @@ def test_what_a_free_run_cannot_begin_with():
     u, y = record(80)
     model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=(), tol=1.0).fit(u, y)
     gap = y[:6].copy()
-    gap[3] = np.nan
+    gap[4] = np.nan
     refused = [
-        ({"y_init": gap}, "got NaN in row 3.*Fill it in, or leave out"),
+        ({"y_init": gap}, "got NaN in row 4.*Fill it in, or leave out"),
         ({"y_init": 0.5}, r"got 0\.5\. Pass \[0\.5\]"),
         ({"horizon": 5}, "horizon=5 counts steps from measured outputs.*as y"),
     ]

@@ -63,6 +63,25 @@ def test_one_step_error_is_the_noise(fitted):
     assert np.sqrt(np.mean(error**2)) < 1.2 * NOISE
 
 
+def test_outputs_that_no_lag_reads_may_be_missing():
+    """Where the lags of inputs reach further: six rows were asked for, all measured."""
+    u, y = nonlinear_system()
+    model = SparseBayesNARXRegressor(6, 2, random_state=0).fit(u, y)
+    u, y = nonlinear_system(seed=1)
+    holes = np.where(np.arange(len(y)) % 4 == 0, np.nan, y)
+    # rows 5 and 6 are measured, behind which a run can begin
+    free = model.predict(u, holes, horizon=None)
+    assert np.isfinite(free[7:]).all()
+    expected = model.predict(u[1:], y_init=y[1:7])
+    assert_array_equal(free[7:], expected[6:])
+    known = np.where(np.arange(6) < 4, np.nan, y[:6])
+    found = model.predict(u, y_init=known)
+    assert_array_equal(found[6:], model.predict(u, y_init=y[:6])[6:])
+    known[4] = np.nan
+    with pytest.raises(ValueError, match="got NaN in row 4"):
+        model.predict(u, y_init=known)
+
+
 def test_the_relevant_lags_are_found(fitted):
     relevance = fitted.lag_relevance_
     assert list(relevance) == list(fitted.get_lagged_feature_names_out())

@@ -14,7 +14,13 @@ from functools import partial
 
 import numpy as np
 
-from ..records.lags import added_outputs, build_lag_matrix, complete_rows, usual_length
+from ..records.lags import (
+    added_outputs,
+    build_lag_matrix,
+    complete_rows,
+    n_complete_before,
+    usual_length,
+)
 from .selection import stretches
 
 CANDIDATES = (1, 2, 3, 5, 7, 10, 14, 20, 30)
@@ -54,6 +60,21 @@ def choose_lag(make_record, dead_times=()):
     _, chosen = min(errors, key=errors.get)
     limit = EQUAL * min(errors.values())
     return next(c for c in errors if c[1] == chosen and errors[c] <= limit)
+
+
+def longest_between_gaps(Y, starts):
+    """The most lags of outputs that gaps in ``Y`` (n_rows, n_outputs) leave windows.
+
+    Half as many as a single lag has, at least. Infinite where nothing is missing. Lags
+    of inputs may be longer: they reach over the gaps.
+    """
+    known = np.isfinite(Y).all(axis=1)
+    if known.all():
+        return np.inf
+    before = n_complete_before(Y[:, :0], Y, starts)
+    n_windows = {n: np.count_nonzero(known & (before >= n)) for n in CANDIDATES}
+    fewest = max(1, n_windows[CANDIDATES[0]] / 2)
+    return max((n for n in CANDIDATES if n_windows[n] >= fewest), default=CANDIDATES[0])
 
 
 def _comparable(make_record, rows):

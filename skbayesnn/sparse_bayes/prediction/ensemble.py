@@ -51,6 +51,11 @@ class LaggedNetwork(NamedTuple):
         return self.lags.max_lag
 
     @property
+    def output_reach(self):
+        """Rows before the first prediction whose outputs are read."""
+        return self.lags.output_reach
+
+    @property
     def reads_input(self):
         """Which inputs are among the regressors, (n_inputs,) bool."""
         return np.isin(np.arange(self.n_inputs), self.lags.signal)
@@ -129,6 +134,11 @@ class Ensemble(NamedTuple):
     def n_required(self):
         """Rows without which no run can start."""
         return max(member.n_required for member in self.members)
+
+    @property
+    def output_reach(self):
+        """Rows before the first prediction whose outputs some member on lags reads."""
+        return max(getattr(member, "output_reach", 0) for member in self.members)
 
     @property
     def reads_input(self):

@@ -143,6 +143,24 @@ def test_lags_begin_behind_a_dead_time(at_once):
     assert learn(u, y, [1, 2]).input_lags_["x0"] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("n_between", [7, 8, None])
+def test_lags_of_inputs_reach_over_missing_outputs(n_between):
+    """What ten rows before does had not been seen, without a word."""
+    rng = np.random.default_rng(0)
+    u, y = rng.standard_normal((600, 1)), np.zeros((600, 1))
+    for t in range(10, 600):
+        y[t] = 0.7 * y[t - 1] + u[t - 10] + 0.05 * rng.standard_normal()
+    gone = rng.random(600) < 0.2
+    if n_between:
+        gone = np.arange(600) % n_between == 0
+    model = learn(u, np.where(gone[:, None], np.nan, y))
+    assert 10 in model.input_lags_["x0"]
+    assert len(model.output_lags_["y"]) < 7
+    free = model.predict(u, y_init=y[: model.max_lag_, 0])
+    # the noise alone makes 0.07
+    assert np.sqrt(np.mean((free - y[:, 0]) ** 2)) < 0.12
+
+
 def test_one_of_both_is_chosen():
     u, y = autoregression(5, 400)
     model = learn(u, y, "auto", [1, 5])
