@@ -212,7 +212,9 @@ default="auto"
             With ``binarize=None``, if ``X`` holds values between 0 and 1: only binary
             rows have a probability.
         """
-        rows = self._check_rows(X)
+        return self._score_rows(self._check_rows(X))
+
+    def _score_rows(self, rows):
         if rows.hold_grey_values():
             warn_caller(_GREY, DataConversionWarning)
         log_partition = self.log_partition_
@@ -226,7 +228,9 @@ default="auto"
     def staged_score_samples(self, X):
         """Yield the log-likelihoods by the first unit, by the first two, and so on.
 
-        Each is the score of ``truncate(k)``, with its own partition function.
+        Each is the score of ``truncate(k)``, with its own partition function, which is
+        estimated unless k or the number of features is small: all of them may take
+        longer than the fit.
 
         Parameters
         ----------
@@ -239,8 +243,9 @@ default="auto"
             By the first k units, in nats, k = 1 to ``n_components_``.
         """
         check_is_fitted(self)
+        rows = self._check_rows(X)
         for k in range(1, self.n_components_ + 1):
-            yield self.truncate(k).score_samples(X)
+            yield self.truncate(k)._score_rows(rows)
 
     def score(self, X, y=None):
         """Compute the mean log-likelihood.

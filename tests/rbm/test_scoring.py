@@ -357,6 +357,16 @@ def test_enumeration_is_limited():
     assert wide.truncate(5).log_partition("exact").log_weight_std == 0.0
 
 
+def test_stages_check_their_rows_once():
+    """There was a warning of missing names for each unit."""
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.eye(4)[[0, 1, 2, 3] * 5], columns=list("abcd"))
+    model = ContrastiveDivergenceRBM(3, max_iter=1, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="valid feature names") as caught:
+        list(model.staged_score_samples(X.to_numpy()))
+    assert len(caught) == 1
+
+
 def test_staged_score_samples(fitted):
     V = naive.all_states(6)
     stages = list(fitted.staged_score_samples(V))

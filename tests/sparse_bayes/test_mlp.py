@@ -19,7 +19,7 @@ from skbayesnn import SparseBayesMLPRegressor
 NOISE = 0.05
 
 # the subject is not whether the fit has come to its end
-UNFINISHED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+UNFINISHED = pytest.mark.filterwarnings("ignore:The objective was still falling")
 
 
 def sine_data(n_samples=200, seed=0):

@@ -44,8 +44,10 @@ def test_a_model_that_prefers_other_states_is_worse():
     assert float(expected) == pytest.approx(independent_score(X), abs=0.3)
 
 
+# which the settings of all tests ignore
+@pytest.mark.filterwarnings("error:The model is worse")
 @pytest.mark.parametrize("n_rows, weight", [(600, 0.0), (600, 0.1), (49, 5.0)])
-def test_others_are_not_told_of(n_rows, weight):
+def test_good_models_and_few_rows_raise_no_warning(n_rows, weight):
     X = two_groups(n_rows)
     warn_if_worse(with_unit(X, weight), Rows(X, 0.5), 0)
     # nor those without units, or with weights of units
