@@ -4,8 +4,8 @@ import naive
 import numpy as np
 
 from skbayesnn.sparse_bayes.kernels import layers as mlp
-from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
-from skbayesnn.sparse_bayes.learning import prior as evidence
+from skbayesnn.sparse_bayes.learning import cycle
+from skbayesnn.sparse_bayes.learning import prior as priors
 from skbayesnn.sparse_bayes.learning.curvature import (
     Full,
     linearize,
@@ -97,7 +97,7 @@ def make_settings(n_layers=2, **options):
 
 def random_prior(sizes, groups, seed=0, skip=False):
     rng = np.random.default_rng(seed)
-    prior = evidence.init_prior(sizes, groups, skip)
+    prior = priors.init_prior(sizes, groups, skip)
     variances = tuple(10.0 ** rng.uniform(-3.0, 0.0, len(v)) for v in prior.variances)
     return prior._replace(variances=variances)
 
@@ -127,7 +127,7 @@ def naive_objective(settings, state, network=None, at=None):
         np.sum(residual**2),
         H,
         network.theta[keep],
-        evidence.parameter_variance(state.prior)[keep],
+        priors.parameter_variance(state.prior)[keep],
         state.noise,
         data.weights,
         data.YT.shape[1],
@@ -140,16 +140,16 @@ def state_of(groups, settings, sizes=(3, 3, 2), seed=0, n_samples=40):
     network = network._replace(theta=0.3 * network.theta)
     data = random_data(network, n_samples, seed)
     prior = random_prior(sizes, groups, seed)
-    return sparse_bayes.init(settings, data, network, prior)
+    return cycle.init(settings, data, network, prior)
 
 
 def run_cycles(data, network, settings, groups, n_cycles, seed=0):
     rng = np.random.default_rng(seed)
-    prior = evidence.init_prior(network.sizes, groups, network.skip)
-    state = sparse_bayes.init(settings, data, network, prior)
+    prior = priors.init_prior(network.sizes, groups, network.skip)
+    state = cycle.init(settings, data, network, prior)
     infos = []
     for _ in range(n_cycles):
-        state, info = sparse_bayes.step(settings, state, rng)
+        state, info = cycle.step(settings, state, rng)
         infos.append(info)
     return state, infos
 

@@ -5,7 +5,7 @@ import numpy as np
 from scipy.special import comb, ndtri
 from scipy.stats import chi2
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm import states as states_of_units
 from skbayesnn.rbm.learning import contrastive, growth
 from skbayesnn.rbm.learning import unit_search as fw
@@ -29,7 +29,7 @@ def random_model(n_units, n_features, seed=0, scale=1.0, fractional=False):
     weights = rng.normal(0.0, scale, (n_units, n_features))
     hidden, visible = rng.normal(0.0, 0.7, n_units), rng.normal(0.0, 0.7, n_features)
     c = np.resize(FRACTIONS, n_units) if fractional else None
-    rbm = solver.make_rbm(weights, hidden, visible, c)
+    rbm = rbm_model.make_rbm(weights, hidden, visible, c)
     return rbm, twin(rbm)
 
 
@@ -44,7 +44,7 @@ def trapped_model(barrier, n_units=22, n_features=40, weight=0.4, bias=-2.0):
     by itself when more than the fraction ``barrier`` of the features is on: from 0.5
     on, annealing hardly finds it. Returns the model and its log partition function.
     """
-    rbm = solver.make_rbm(
+    rbm = rbm_model.make_rbm(
         np.full((n_units, n_features), weight),
         np.full(n_units, -weight * barrier * n_features),
         np.full(n_features, bias),
@@ -110,7 +110,7 @@ CLAMPED = (np.array([False, True, False, True]), np.array([0, 1, 0, 0], np.uint8
 
 
 def clamp_of(clamped):
-    return solver.Clamp(*(part[None] for part in CLAMPED)) if clamped else None
+    return rbm_model.Clamp(*(part[None] for part in CLAMPED)) if clamped else None
 
 
 PLAIN = contrastive.Settings(1, False, 0.0, 0.0, False, averaging=0.0)
@@ -123,7 +123,7 @@ def start_state(rbm, chains, visible_offset=None, hidden_offset=None, seed=0):
     if hidden_offset is None:
         hidden_offset = np.zeros(n_units)
     return contrastive.init(
-        solver.copy(rbm), visible_offset, hidden_offset, chains, seed
+        rbm_model.copy(rbm), visible_offset, hidden_offset, chains, seed
     )
 
 
@@ -173,7 +173,7 @@ def make_unit(weights, bias, shift=0.0):
 
 
 class ArrayRows:
-    """Training rows, as the estimators hand them to a solver."""
+    """Training rows, as the estimators hand them to a rbm_model."""
 
     def __init__(self, V):
         self.V = V
@@ -208,8 +208,8 @@ SETTINGS = growth.Settings(
 
 
 def growing_state(rbm, states, data):
-    means = solver.hidden_means(rbm, data).mean(axis=0)
-    chains = solver.Chains(states, np.uint64(1), 1, 0)
+    means = rbm_model.hidden_means(rbm, data).mean(axis=0)
+    chains = rbm_model.Chains(states, np.uint64(1), 1, 0)
     state = growth.init(rbm, len(states), data.mean(axis=0), means, 0)
     return state._replace(chains=chains)
 
@@ -228,7 +228,7 @@ def blocks_data(n=400, seed=0):
 
 
 def grow(settings, data, n_steps, seed=0, n_chains=200):
-    rbm = solver.independent_units(
+    rbm = rbm_model.independent_units(
         BINARY.natural_parameters(data.mean(axis=0), len(data))
     )
     state = growth.init(rbm, n_chains, data.mean(axis=0), np.zeros(0), seed)
@@ -247,7 +247,7 @@ def likelihood_of(state, data):
 
 def independent_likelihood(data):
     base = BINARY.natural_parameters(data.mean(axis=0), len(data))
-    model = twin(solver.independent_units(base))
+    model = twin(rbm_model.independent_units(base))
     return naive.rbm_mean_log_likelihood(model, data.astype(float))
 
 

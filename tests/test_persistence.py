@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from rbm_checkpoints import assert_same, count_calls, digits, other
 
 from skbayesnn import _persistence as _checkpoint
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 
 
 def test_writes_are_a_second_apart(tmp_path, monkeypatch):
@@ -40,13 +40,13 @@ class Foreign(NamedTuple):
 
 
 def test_any_state_comes_back(tmp_path):
-    rbm = solver.RBM(
+    rbm = rbm_model.RBM(
         np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         np.array([np.nan, -0.0], dtype=np.float32),
         np.zeros((3, 0), dtype=np.uint8),
         None,
     )
-    chains = solver.Chains(np.array(True), np.uint64(2**64 - 1), -(2**70), 1.5e-320)
+    chains = rbm_model.Chains(np.array(True), np.uint64(2**64 - 1), -(2**70), 1.5e-320)
     progress = _checkpoint.Progress(
         rbm, {"a": chains, "b.c": np.float32(0.1), "nan": float("inf")}, 3, 0.5, False
     )
@@ -80,13 +80,13 @@ def test_what_has_no_place_in_a_file(tmp_path):
 
 def test_fields_of_another_version(tmp_path, monkeypatch):
     checkpoint = _checkpoint.Checkpoint(tmp_path / "state", {}, 0)
-    clamp = solver.Clamp(np.zeros(3), np.zeros(3))
+    clamp = rbm_model.Clamp(np.zeros(3), np.zeros(3))
     checkpoint.save("some", _checkpoint.Progress(clamp, {}, 1, 0.0, False))
 
     class Clamp(NamedTuple):
         mask: np.ndarray
 
-    monkeypatch.setattr(solver, "Clamp", Clamp)
+    monkeypatch.setattr(rbm_model, "Clamp", Clamp)
     with pytest.raises(ValueError, match="damaged one .*values"):
         checkpoint.read()
 

@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed
 from .._validation import check_count
-from . import model as solver
+from . import model as rbm_model
 from .training.outcome import Seen, Training, store
 from .training.rows import check_rows
 from .training.start import model_of_estimator
@@ -52,7 +52,7 @@ class ConversionsMixin:
                 f"fitted units; got {k}."
             )
         other = clone(self)
-        rbm = solver.select(self._training_rbm(), slice(k))
+        rbm = rbm_model.select(self._training_rbm(), slice(k))
         n_others = self.n_components_ - len(self.lone_states_)
         attributes = self._fitted_attributes(
             self._seen,
@@ -81,7 +81,7 @@ class ConversionsMixin:
             If units have weights other than 1, which scikit-learn's model lacks.
         """
         check_is_fitted(self)
-        if not solver.is_standard(self._training_rbm()):
+        if not rbm_model.is_standard(self._training_rbm()):
             raise ValueError(
                 "A fractional RBM (unit_weights_ other than 1) has no equal among "
                 "scikit-learn's. Fit with alpha='count'."
@@ -178,6 +178,6 @@ def _parameters_like(rbm):
 
 def _seen_in_samples(rbm, seed):
     """Base rates from long chains of the model."""
-    chains = solver.start_chains(rbm, 500, derived_seed(seed, Stream.BASE_RATES))
-    chains, _ = solver.gibbs(rbm, chains, 500)
+    chains = rbm_model.start_chains(rbm, 500, derived_seed(seed, Stream.BASE_RATES))
+    chains, _ = rbm_model.gibbs(rbm, chains, 500)
     return Seen.of_states(chains.states)

@@ -5,7 +5,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_array, check_container
-from . import model as solver
+from . import model as rbm_model
 
 
 class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -93,7 +93,7 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 f"H must have a column for each of the {self.n_components_} units; "
                 f"got {H.shape[1]} columns."
             )
-        return solver.visible_means(self._inference_rbm(), H)
+        return rbm_model.visible_means(self._inference_rbm(), H)
 
     def free_energy(self, X):
         """Compute the free energy of visible states.
@@ -129,14 +129,18 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         rows = self._check_rows(X)
         rbm = self._inference_rbm()
         return np.concatenate(
-            [solver.pseudo_likelihood(rbm, V) for V in self._blocks(rows)]
+            [rbm_model.pseudo_likelihood(rbm, V) for V in self._blocks(rows)]
         )
 
     def _free_energies(self, rows):
         rbm = self._inference_rbm()
-        return np.concatenate([solver.free_energy(rbm, V) for V in self._blocks(rows)])
+        return np.concatenate(
+            [rbm_model.free_energy(rbm, V) for V in self._blocks(rows)]
+        )
 
     def _hidden_means(self, X):
         rows = self._check_rows(X)
         rbm = self._inference_rbm()
-        return np.concatenate([solver.hidden_means(rbm, V) for V in self._blocks(rows)])
+        return np.concatenate(
+            [rbm_model.hidden_means(rbm, V) for V in self._blocks(rows)]
+        )

@@ -6,7 +6,7 @@ no chain is needed, and nothing is left to chance.
 
 import numpy as np
 
-from . import model as solver
+from . import model as rbm_model
 
 # States that are looked at together: their memory.
 _BLOCK = 8192
@@ -60,7 +60,7 @@ def _fill_block(rbm, values, places, u):
     V = np.repeat(values[:, None], len(states), axis=1)
     row, state = np.ogrid[:n_rows, : len(states)]
     V[row[:, :, None], state[:, :, None], places[:, None]] = states
-    energy = solver.free_energy(rbm, V.reshape(n_rows * len(states), -1))
+    energy = rbm_model.free_energy(rbm, V.reshape(n_rows * len(states), -1))
     energy = energy.reshape(n_rows, len(states))
     p = np.exp(energy.min(axis=1, keepdims=True) - energy)
     p /= p.sum(axis=1, keepdims=True)

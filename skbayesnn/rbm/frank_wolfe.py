@@ -13,7 +13,7 @@ from .._random import Stream, derived_seed
 from .._saved_state import public
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context, with_callbacks
 from .._warnings import warn_caller
-from . import model as solver
+from . import model as rbm_model
 from .contrastive_divergence import (
     ContrastiveDivergenceRBM,
     train_epochs,
@@ -527,7 +527,7 @@ class FrankWolfeRBM(BaseRBM):
             rbm = independent_model(job.train)
         else:
             rbm = model_of_init(self.init, job.train)
-        if self.alpha == "count" and not solver.is_standard(rbm):
+        if self.alpha == "count" and not rbm_model.is_standard(rbm):
             raise ValueError(
                 "alpha='count' continues from a standard RBM; init has unit_weights_ "
                 "other than 1. Set alpha='learn' or a number."
@@ -636,7 +636,7 @@ class FrankWolfeRBM(BaseRBM):
         """The model with small weights, to be trained anew in their directions."""
         some = rows.states(slice(growing.MONITORED_ROWS))
         with computing(self.n_jobs, self.learning_rate):
-            return solver.shrink(rbm, self.fine_tune_norm, base_of(rows), some)
+            return rbm_model.shrink(rbm, self.fine_tune_norm, base_of(rows), some)
 
     def _fitted_attributes(self, seen, dtype, seed, rbm, lone_states=()):
         attributes = super()._fitted_attributes(seen, dtype, seed, rbm, lone_states)
@@ -668,7 +668,7 @@ def _train_tuner(tuner, X, y, job, make_start):
         raise FitInterrupted
     store(tuner, found.training, attributes(rbm) | found.decisions)
     found.warn()
-    return solver.copy(rbm)
+    return rbm_model.copy(rbm)
 
 
 def _warn_if_empty(rbm):

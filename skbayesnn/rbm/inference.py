@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._saved_state import SavedStateMixin
 from .._sklearn import CallbackSupportMixin, DocumentationLinkMixin, Interval
-from . import model as solver
+from . import model as rbm_model
 from .conversions import ConversionsMixin
 from .features import FeaturesMixin
 from .sampling import SamplingMixin
@@ -76,7 +76,7 @@ class BaseRBM(
         return self.n_components_
 
     def _training_rbm(self):
-        return solver.make_rbm(
+        return rbm_model.make_rbm(
             self.components_,
             self.intercept_hidden_,
             self.intercept_visible_,
@@ -87,15 +87,15 @@ class BaseRBM(
     def _rbm_of_others(self):
         """The model without the units of its lone states."""
         n_units = self.n_components_ - len(self.lone_states_)
-        return solver.select(self._training_rbm(), slice(n_units))
+        return rbm_model.select(self._training_rbm(), slice(n_units))
 
     def _log_probabilities_of_lone_states(self):
         """(n_lone,) unnormalised, in nats."""
         states = self.lone_states_.astype(np.uint8)
-        return solver.unnormalised_log_probability(self._training_rbm(), states)
+        return rbm_model.unnormalised_log_probability(self._training_rbm(), states)
 
     def _inference_rbm(self):
-        return solver.RBM(
+        return rbm_model.RBM(
             self.components_,
             self.intercept_hidden_,
             self.intercept_visible_,

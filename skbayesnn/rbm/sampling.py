@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._random import Stream, derived_seed, draw_seed, generator
 from .._validation import check_container, check_count
 from . import few_missing, listed_states
-from . import model as solver
+from . import model as rbm_model
 from .learning import jumps
 from .likelihood import annealing
 from .states import by_feature, product
@@ -62,9 +62,9 @@ class SamplingMixin:
         rows = self._check_rows(V)
         n_steps = check_count(n_steps, "n_steps", 0)
         seed = derived_seed(draw_seed(random_state), Stream.GIBBS_CHAINS)
-        chains = solver.Chains(rows.states(slice(None)), seed, 0, 0)
+        chains = rbm_model.Chains(rows.states(slice(None)), seed, 0, 0)
         rbm = self._training_rbm()
-        chains, _ = solver.gibbs(rbm, chains, n_steps)
+        chains, _ = rbm_model.gibbs(rbm, chains, n_steps)
         return rbm.units.public(chains.states)
 
     def sample(self, n_samples=1, *, n_steps=1000, clamp=None, random_state=None):
@@ -106,7 +106,7 @@ class SamplingMixin:
         jump = self._jumps(rbm)
         for n in _parts(n_steps - n_steps // 2):
             chains = jump(chains, held)
-            chains, _ = solver.gibbs(rbm, chains, n, held)
+            chains, _ = rbm_model.gibbs(rbm, chains, n, held)
         V = rbm.units.public(chains.states)
         if len(self.lone_states_):
             if held is None:
@@ -186,7 +186,7 @@ class SamplingMixin:
 
         Chains tell those of other rows, and whether rows know where chains are.
         """
-        rbm, held = self._rbm_of_others(), solver.Clamp(~missing, values)
+        rbm, held = self._rbm_of_others(), rbm_model.Clamp(~missing, values)
         chains = self._average_of_chains(rbm, held, n_steps, seed)
         means, log_masses = chains.means, chains.log_masses
         of_rows = derived_seed(seed, Stream.MISSING_VALUES, _CHAINS_PER_ROW)
@@ -218,7 +218,7 @@ class SamplingMixin:
 
     def _draw_of_chains(self, values, missing, n_steps, seed):
         """A draw of all missing values of each row, by a chain of its own."""
-        held, rbm = solver.Clamp(~missing, values), self._rbm_of_others()
+        held, rbm = rbm_model.Clamp(~missing, values), self._rbm_of_others()
         arguments = held, n_steps, seed
         _, states, log_masses = self._run_chains(rbm, self._jumps(rbm), *arguments)
         if len(self.lone_states_):
@@ -233,7 +233,7 @@ class SamplingMixin:
         rest, total = n_steps - n_steps // 2, 0.0
         for n in _parts(rest):
             chains = jump(chains, held)
-            part, chains = solver.sum_visible(rbm, chains, n, held)
+            part, chains = rbm_model.sum_visible(rbm, chains, n, held)
             total = total + part
         return total / np.float32(rest), chains.states, log_masses
 
@@ -265,7 +265,7 @@ class SamplingMixin:
         held = ~np.isnan(clamp)
         values = Rows(np.atleast_2d(clamp), self.binarize).states(slice(None))
         self._units.check_states(values[np.broadcast_to(held, values.shape)], "clamp")
-        return solver.Clamp(np.atleast_2d(held), values)
+        return rbm_model.Clamp(np.atleast_2d(held), values)
 
     def _annealed_chains(self, rbm, n_chains, n_steps, held, seed):
         betas = np.linspace(0.0, 1.0, n_steps + 1)
@@ -276,7 +276,7 @@ class SamplingMixin:
     def _jumps(self, rbm):
         """A function by which chains may jump to the hidden states of training rows."""
         rows = self._seen.states
-        if not solver.is_standard(rbm) or not len(rbm.weights) or not len(rows):
+        if not rbm_model.is_standard(rbm) or not len(rbm.weights) or not len(rows):
             return lambda chains, held: chains
         transposed = by_feature(rbm.weights)
         return partial(_jump, rbm, transposed, product(rows, transposed))
@@ -294,7 +294,9 @@ class SamplingMixin:
         """
         states = self.lone_states_.astype(np.uint8)
         known = self._log_probabilities_of_lone_states()
-        of_others = solver.unnormalised_log_probability(self._rbm_of_others(), states)
+        of_others = rbm_model.unnormalised_log_probability(
+            self._rbm_of_others(), states
+        )
         with np.errstate(divide="ignore"):
             own = known + np.log(-np.expm1(np.minimum(of_others - known, 0.0)))
         fits = (held.values[:, None] == states) | ~held.mask[:, None]
@@ -336,7 +338,7 @@ def _jump(rbm, transposed, x, chains, held):
     n_blocks = -(-len(states) // _BLOCK)
     for k in range(n_blocks):
         part = slice(k * _BLOCK, (k + 1) * _BLOCK)
-        clamp = None if held is None else solver.part_of(held, part)
+        clamp = None if held is None else rbm_model.part_of(held, part)
         number = chains.step * n_blocks + k
         states[part] = jumps.move_visible(
             rbm, transposed, x, states[part], seed, number, clamp

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive
 from skbayesnn.rbm.likelihood import annealing, exact
 from skbayesnn.rbm.visible import BINARY, BinaryUnits
@@ -85,14 +85,14 @@ def test_both_kinds_have_the_same_interface():
         return {name for name in vars(cls) if not name.startswith("_")}
 
     assert interface(GaussianUnits) == interface(BinaryUnits)
-    assert solver.independent_units(np.zeros(2)).units is BINARY
+    assert rbm_model.independent_units(np.zeros(2)).units is BINARY
 
 
 def gaussian_model(n_units=3, n_features=2, seed=0, c=None):
     rng = np.random.default_rng((n_units, n_features, seed))
     weights = rng.normal(0.0, 0.8, (n_units, n_features))
     hidden, visible = rng.normal(0.0, 0.7, n_units), rng.normal(0.0, 0.7, n_features)
-    return solver.make_rbm(weights, hidden, visible, c, GAUSSIAN)
+    return rbm_model.make_rbm(weights, hidden, visible, c, GAUSSIAN)
 
 
 def mixture(rbm):
@@ -108,12 +108,12 @@ def grid_log_partition(rbm, width=12.0, n=601):
     """By a sum over a grid of two visible units, with any unit weights."""
     axis = np.linspace(-width, width, n)
     V = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    log_p = -solver.free_energy(rbm, V.astype(np.float32))
+    log_p = -rbm_model.free_energy(rbm, V.astype(np.float32))
     return logsumexp(log_p) + 2.0 * np.log(axis[1] - axis[0])
 
 
 def log_likelihood(rbm, V):
-    return float(np.mean(-solver.free_energy(rbm, V)) - exact.log_partition(rbm))
+    return float(np.mean(-rbm_model.free_energy(rbm, V)) - exact.log_partition(rbm))
 
 
 @pytest.mark.parametrize("n_units", [0, 1, 3, 13])
@@ -128,8 +128,8 @@ def test_density_of_the_visible_units():
     rbm = gaussian_model()
     assert_allclose(exact.log_partition(rbm), grid_log_partition(rbm), rtol=1e-5)
     V = np.random.default_rng(0).normal(0.0, 2.0, (9, 2)).astype(np.float32)
-    fast = solver.unnormalised_log_probability(rbm, V)
-    assert_allclose(fast, -solver.free_energy(rbm, V), rtol=1e-5, atol=1e-5)
+    fast = rbm_model.unnormalised_log_probability(rbm, V)
+    assert_allclose(fast, -rbm_model.free_energy(rbm, V), rtol=1e-5, atol=1e-5)
 
 
 def test_what_cannot_be_enumerated_is_told():
@@ -142,12 +142,12 @@ def test_what_cannot_be_enumerated_is_told():
 @pytest.mark.parametrize("c", [None, [0.5, 1.7, 1.0]])
 def test_chains_have_the_means_and_variances_of_the_model(c):
     rbm = gaussian_model(c=c)
-    chains = solver.start_chains(rbm, 4000, 1)
-    chains, acceptance = solver.gibbs(rbm, chains, 40)
+    chains = rbm_model.start_chains(rbm, 4000, 1)
+    chains, acceptance = rbm_model.gibbs(rbm, chains, 40)
     V = chains.states.astype(np.float64)
     axis = np.linspace(-12.0, 12.0, 401)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    p = np.exp(-solver.free_energy(rbm, grid.astype(np.float32)))
+    p = np.exp(-rbm_model.free_energy(rbm, grid.astype(np.float32)))
     p /= p.sum()
     mean, variance = p @ grid, p @ np.square(grid) - np.square(p @ grid)
     error = np.sqrt(variance / len(V))
@@ -155,17 +155,17 @@ def test_chains_have_the_means_and_variances_of_the_model(c):
     assert_allclose(V.var(axis=0), variance, rtol=0.15)
     assert acceptance == 1.0 if c is None else 0.0 < acceptance < 1.0
     # the same means, averaged over steps of the chains
-    means = solver.sum_visible(rbm, chains, 5)[0].astype(np.float64) / 5
+    means = rbm_model.sum_visible(rbm, chains, 5)[0].astype(np.float64) / 5
     assert (np.abs(means.mean(axis=0) - mean) < 5.0 * error).all()
 
 
 def test_chains_hold_what_is_clamped():
     rbm = gaussian_model()
-    clamp = solver.Clamp(np.array([[True, False]]), np.float32([[0.7, 0.0]]))
+    clamp = rbm_model.Clamp(np.array([[True, False]]), np.float32([[0.7, 0.0]]))
     chains, _ = annealing.annealed_chains(
         rbm, np.zeros(2), np.linspace(0.0, 1.0, 9), 50, 3, clamp
     )
-    chains, _ = solver.gibbs(rbm, chains, 3, clamp)
+    chains, _ = rbm_model.gibbs(rbm, chains, 3, clamp)
     assert (chains.states[:, 0] == np.float32(0.7)).all()
     assert np.unique(chains.states[:, 1]).size == 50
 
@@ -195,7 +195,7 @@ def test_training_raises_the_likelihood(persistent):
     V = V.astype(np.float32)
     base = GAUSSIAN.natural_parameters(V.mean(axis=0), len(V))
     weights = 0.01 * rng.standard_normal((2, 2))
-    rbm = solver.make_rbm(weights, np.zeros(2), base, None, GAUSSIAN)
+    rbm = rbm_model.make_rbm(weights, np.zeros(2), base, None, GAUSSIAN)
     before = log_likelihood(rbm, V)
     settings = PLAIN._replace(persistent=persistent)
     state = contrastive.init(rbm, V.mean(axis=0), np.full(2, 0.5), V[:50], 0)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._saved_state import saved_as
-from .. import model as solver
+from .. import model as rbm_model
 from ..kernels import units as kernels
 from ..model import (
     RBM,
@@ -135,12 +135,12 @@ def init(rbm, visible_offset, hidden_offset, chains, seed):
     if is_standard(rbm):
         place = np.uint64(seed), 0, 0
         chains = draw_from(chains, transposed, rbm.hidden, place)
-    zeros = solver.zeros_like(rbm)
+    zeros = rbm_model.zeros_like(rbm)
     return State(
         rbm,
         transposed,
         zeros._replace(weights=transposed.zeros()),
-        solver.copy(rbm),
+        rbm_model.copy(rbm),
         chains,
         np.asarray(visible_offset, dtype=np.float32),
         np.array(hidden_offset, dtype=np.float32),
@@ -170,10 +170,10 @@ def n_replicas(state):
 def copy(state):
     """A state whose arrays no later step changes."""
     return state._replace(
-        rbm=solver.copy(state.rbm),
+        rbm=rbm_model.copy(state.rbm),
         transposed=state.transposed.copy(),
-        velocity=solver.copy(state.velocity),
-        average=solver.copy(state.average),
+        velocity=rbm_model.copy(state.velocity),
+        average=rbm_model.copy(state.average),
         hidden_offset=state.hidden_offset.copy(),
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._random import Stream, derived_seed, generator
 from ..._saved_state import saved_as
-from .. import model as solver
+from .. import model as rbm_model
 from ..states import by_feature, product, sum_states
 from . import conditionals, contrastive, jumps
 from . import unit_search as fw
@@ -69,13 +69,13 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """A growing model. No function here writes to its arrays: they are replaced."""
 
-    rbm: solver.RBM
+    rbm: rbm_model.RBM
     """what the chains sample, and units are searched for"""
-    average: solver.RBM
+    average: rbm_model.RBM
     """its average over the last corrective steps: what has been learned"""
     alpha: float
     """temperature of the infinite model: the sum of the unit weights"""
-    chains: solver.Chains
+    chains: rbm_model.Chains
     """the first half for the search, the second half held out"""
     visible_offset: np.ndarray
     hidden_offset: np.ndarray
@@ -111,7 +111,7 @@ def init(rbm, n_chains, visible_offset, hidden_offset, seed):
     The offsets are the mean states of the data.
     """
     # not the seed of the corrective steps, which count from one as well
-    chains = solver.start_chains(rbm, n_chains, _seed_of(seed, 0xFFFFFFFF))
+    chains = rbm_model.start_chains(rbm, n_chains, _seed_of(seed, 0xFFFFFFFF))
     offsets = (np.asarray(a, dtype=np.float32) for a in (visible_offset, hidden_offset))
     alpha = float(rbm.unit_weights.sum())
     return State(rbm, rbm, alpha, chains, *offsets, 0, 0)
@@ -123,7 +123,9 @@ def step(settings, state, rows, seed):
     ``rows.states(index)`` gives training rows.
     """
     rng = generator(seed, Stream.UNIT_SEARCH, state.number)
-    chains, acceptance = solver.gibbs(state.rbm, state.chains, settings.n_gibbs_steps)
+    chains, acceptance = rbm_model.gibbs(
+        state.rbm, state.chains, settings.n_gibbs_steps
+    )
     state = state._replace(chains=chains, number=state.number + 1)
     if _jumps(settings, state.rbm):
         state = _jump(state, rows, rng)
@@ -136,7 +138,7 @@ def step(settings, state, rows, seed):
     may_go = settings.away_steps and len(state.rbm.weights)
     if may_go and harm > max(unit.value, settings.tol):
         # the minimum over many units is biased: check it on other samples
-        one = solver.select(state.rbm, [worst])
+        one = rbm_model.select(state.rbm, [worst])
         harm = float(fw.unit_gains(one, checked).removal[0])
     if may_go and harm > max(unit.value, settings.tol):
         info = Info(-1, harm, 0.0, np.nan, gap, acceptance, strength)
@@ -173,12 +175,12 @@ def diverse_units(settings, state, rows, n_units, seed):
         searched, checked = _draw_samples(settings, state, rows, rng)
         units.append(_search(settings, objective, searched, checked, rng))
     weights = np.stack([unit.weights for unit in units])
-    return solver.append(state.rbm, weights, [unit.bias for unit in units])
+    return rbm_model.append(state.rbm, weights, [unit.bias for unit in units])
 
 
 def idle_unit(rbm):
     """A model with a unit of zero weights, which changes no probability."""
-    return solver.append(rbm, np.zeros_like(rbm.visible), 0.0)
+    return rbm_model.append(rbm, np.zeros_like(rbm.visible), 0.0)
 
 
 def follow(settings, state, rows, seed, rng):
@@ -186,7 +188,7 @@ def follow(settings, state, rows, seed, rng):
     if settings.alpha == "learn" and len(state.rbm.weights):
         state = _learn_alpha(settings, state, rows, rng)
     for _ in range(settings.n_bias_steps):
-        chains, _ = solver.gibbs(state.rbm, state.chains, 1)
+        chains, _ = rbm_model.gibbs(state.rbm, state.chains, 1)
         means = sum_states(chains.states) / len(chains.states)
         slope = state.visible_offset - means
         visible = state.rbm.visible + np.float32(settings.learning_rate) * slope
@@ -215,12 +217,12 @@ def correct(settings, state, rows, batches, seed):
     n_chains = min(settings.batch_size, len(state.chains.states))
     states = state.chains.states.copy()
     training = contrastive.init(
-        solver.copy(state.rbm),
+        rbm_model.copy(state.rbm),
         state.visible_offset,
         state.hidden_offset,
         states[:n_chains],
         _seed_of(seed, state.n_updates),
-    )._replace(step=state.n_updates + 1, average=solver.copy(state.average))
+    )._replace(step=state.n_updates + 1, average=rbm_model.copy(state.average))
     chain_seed = derived_seed(seed, Stream.CORRECTIVE_CHAINS)
     for number, index in enumerate(batches):
         # down to zero, so that chains and model agree again at the next search
@@ -240,7 +242,7 @@ def correct(settings, state, rows, batches, seed):
 
 
 def _visible_chains(training, seed):
-    if not solver.is_standard(training.rbm):
+    if not rbm_model.is_standard(training.rbm):
         return training.chains
     y = product(training.chains, training.rbm.weights)
     return training.rbm.units.draw(y, training.rbm.visible, (seed, 0, 0))
@@ -305,7 +307,7 @@ def _search(settings, objective, samples, checked, rng):
 def _jumps(settings, rbm):
     """Whether all chains jump before a search. Those of Algorithm 1 do not."""
     is_written = settings.objective == "linearized"
-    return len(rbm.weights) > 0 and solver.is_standard(rbm) and not is_written
+    return len(rbm.weights) > 0 and rbm_model.is_standard(rbm) and not is_written
 
 
 def _jump(state, rows, rng):
@@ -324,7 +326,7 @@ def _jump(state, rows, rng):
 
 def _draw_samples(settings, state, rows, rng):
     """Samples to search on, and others to check on."""
-    sums_out = settings.alpha == "count" and solver.is_standard(state.rbm)
+    sums_out = settings.alpha == "count" and rbm_model.is_standard(state.rbm)
     sums_out &= settings.objective == "likelihood" or settings.unit_penalty is None
     n = min(settings.n_search_rows, max(1, len(rows) // 2))
     index = rng.choice(len(rows), size=min(2 * n, len(rows)), replace=False)
@@ -451,7 +453,7 @@ def _insert(settings, state, units, data):
     shifts = np.array([unit.shift for unit in units], dtype=np.float32)
 
     def grow(rbm):
-        rbm = solver.append(rbm, weights, biases)
+        rbm = rbm_model.append(rbm, weights, biases)
         rbm, alpha = _with_alpha(settings, rbm, new_alpha)
         shift = (rbm.unit_weights[-1] * shifts) @ weights
         return rbm._replace(visible=rbm.visible - shift), alpha
@@ -470,8 +472,8 @@ def _remove(settings, state, worst):
     alpha = state.alpha
     if settings.alpha in ("count", "learn"):
         alpha *= n_units / (n_units + 1)
-    rbm, alpha = _with_alpha(settings, solver.select(state.rbm, keep), alpha)
-    average, _ = _with_alpha(settings, solver.select(state.average, keep), alpha)
+    rbm, alpha = _with_alpha(settings, rbm_model.select(state.rbm, keep), alpha)
+    average, _ = _with_alpha(settings, rbm_model.select(state.average, keep), alpha)
     offsets = state.hidden_offset[keep]
     return state._replace(rbm=rbm, average=average, alpha=alpha, hidden_offset=offsets)
 

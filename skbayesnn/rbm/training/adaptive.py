@@ -72,7 +72,7 @@ def train(
     *,
     adapting=None,
     n_rounds=None,
-    until=plans.has_ended,
+    until=plans.overfits_or_cools,
 ):
     """Train until the validation rows gain no more.
 
@@ -95,7 +95,7 @@ def train(
         trains to the end.
     until : callable
         ``until(settings, adapting)``; by default whether the model overfits, or nothing
-        is left but to lower the step size.
+        is left but to lower the step size. Read only with ``n_rounds``.
 
     Returns
     -------

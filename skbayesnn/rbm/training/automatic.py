@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._persistence import Progress
 from ..._warnings import warn_caller
 from ...exceptions import MixingWarning
-from .. import model as solver
+from .. import model as rbm_model
 from ..learning import contrastive
 from ..likelihood import enumerated
 from . import adaptive, mode_correction, plans
@@ -444,7 +444,7 @@ def _without_units(settings, job, n_units):
     """A state whose units have no weights: that of independent features."""
     rbm = independent_model(job.train)
     weights = np.zeros((n_units, len(rbm.visible)))
-    rbm = solver.append(rbm, weights, np.zeros(n_units))
+    rbm = rbm_model.append(rbm, weights, np.zeros(n_units))
     return start_training(rbm, job.train, settings.batch_size, job.seed)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import model as solver
+from .. import model as rbm_model
 from ..likelihood.estimates import acceptance_ratio, acceptances
 
 # Standard errors by which annealing and a prediction differ if one of them is wrong.
@@ -63,8 +63,8 @@ def log_ratio(before, after, states_before, states_after, n_chains):
         other.
     """
     forward, reverse = (
-        solver.unnormalised_log_probability(after, states)
-        - solver.unnormalised_log_probability(before, states)
+        rbm_model.unnormalised_log_probability(after, states)
+        - rbm_model.unnormalised_log_probability(before, states)
         for states in (states_before, states_after)
     )
     ratio, _ = acceptance_ratio(forward, -reverse)

@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 from ..._sklearn import on_one_blas_thread
 from ..._warnings import warn_caller
 from ...exceptions import MixingWarning
-from .. import model as solver
+from .. import model as rbm_model
 from ..likelihood.row_weights import log_row_weights
 from .start import normalised_independent_model
 
@@ -25,7 +25,11 @@ def warn_if_worse(rbm, rows, seed):
     The partition function is that by the hidden states of rows, which finds modes that
     chains do not, and is rather too small than too large.
     """
-    if not solver.is_standard(rbm) or not len(rbm.weights) or len(rows) < _LEAST_ROWS:
+    if (
+        not rbm_model.is_standard(rbm)
+        or not len(rbm.weights)
+        or len(rows) < _LEAST_ROWS
+    ):
         return
     states = rows.spread(_N_ROWS)
     log_weights = log_row_weights(rbm, states, _N_DRAWS, seed)
@@ -46,4 +50,4 @@ def warn_if_worse(rbm, rows, seed):
 
 
 def _mean(rbm, states):
-    return float(solver.unnormalised_log_probability(rbm, states).mean())
+    return float(rbm_model.unnormalised_log_probability(rbm, states).mean())

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..._random import Stream, generator
-from .. import model as solver
+from .. import model as rbm_model
 
 # Training rows whose log-likelihood is compared with that of the validation rows.
 MAX_MONITORED = 5000
@@ -30,7 +30,7 @@ def mean_log_probability(rbm, rows):
 def log_probabilities(rbm, rows):
     """Unnormalised log probability of each row, in nats."""
     return np.concatenate(
-        [solver.unnormalised_log_probability(rbm, V) for V in rows.blocks()]
+        [rbm_model.unnormalised_log_probability(rbm, V) for V in rows.blocks()]
     )
 
 

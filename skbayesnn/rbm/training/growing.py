@@ -7,7 +7,7 @@ import numpy as np
 
 from ..._persistence import Progress
 from ..._random import Stream, generator
-from .. import model as solver
+from .. import model as rbm_model
 from ..learning import growth
 from .gap import has_risen, mean_log_probability, monitored_rows
 from .history import append_record, print_step
@@ -63,7 +63,7 @@ def settings_of(estimator):
 
 def start_growth(rbm, rows, n_chains, seed):
     """The state before the first step."""
-    means = solver.hidden_means(rbm, rows.states(slice(MONITORED_ROWS)))
+    means = rbm_model.hidden_means(rbm, rows.states(slice(MONITORED_ROWS)))
     return growth.init(rbm, n_chains, rows.mean(), means.mean(axis=0), seed)
 
 

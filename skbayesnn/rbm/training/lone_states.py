@@ -22,7 +22,7 @@ import numpy as np
 
 from ..._random import Stream
 from ..._sklearn import one_blas_thread
-from .. import model as solver
+from .. import model as rbm_model
 from . import tracking
 from .gap import log_probabilities
 from .start import base_of
@@ -120,7 +120,7 @@ def give_back(rbm, lone, job, n_jobs):
     mean = log_probabilities(rbm, job.validation).mean()
     log_partition = mean - measured.validation
     wanted = log_partition + np.log(lone.shares) - np.log1p(-lone.shares.sum())
-    excess = wanted - solver.unnormalised_log_probability(rbm, lone.states)
+    excess = wanted - rbm_model.unnormalised_log_probability(rbm, lone.states)
     lacking = excess > 0.0
     states, excess = lone.states[lacking], excess[lacking]
     # log(exp(excess) - 1), which a small excess would make large and negative
@@ -129,7 +129,7 @@ def give_back(rbm, lone, job, n_jobs):
     kappa = _steepness(rbm, signs)
     weights = kappa[:, None] * signs
     biases = inputs - kappa * states.sum(axis=1)
-    return solver.append(rbm, weights, biases), states
+    return rbm_model.append(rbm, weights, biases), states
 
 
 def _steepness(rbm, signs):

@@ -19,7 +19,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import xlogy
 
-from .. import model as solver
+from .. import model as rbm_model
 from .start import base_of
 
 # Features for which the products of all pairs still take little memory and time.
@@ -59,7 +59,7 @@ def tree_model(rows, max_units=None):
     for feature, column in zip((i, j), (0, 1), strict=True):
         components[np.arange(len(i)), feature] = weights[:, column]
         np.add.at(visible, feature, by_features[:, column])
-    return solver.make_rbm(components, hidden, visible, units=rows.units)
+    return rbm_model.make_rbm(components, hidden, visible, units=rows.units)
 
 
 def _probabilities(rows):

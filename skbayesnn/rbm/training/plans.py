@@ -29,7 +29,8 @@ from . import tracking
 FIRST_ROUND = 100
 _GROWTH = 1 / 3
 _LONGEST_ROUND = 2000
-# Rounds without a gain after which training returns to the best model.
+# Rounds with a loss, and none with a gain, after which training returns to the best
+# model.
 _PATIENCE = 2
 # Fraction of the whole gain so far that four times the updates have to add: twice are
 # too few, since the best of noisy estimates is hard to exceed.
@@ -93,8 +94,8 @@ class Plan(NamedTuple):
     """temperatures of the chains"""
     cools: bool = False
     """whether the step size falls to zero; the last round"""
-    n_failed: int = 0
-    """rounds since the last gain"""
+    n_losses: int = 0
+    """rounds with a loss since the last gain"""
     n_in_vain: int = 0
     """changes of plan since the last that helped"""
     score_at_change: float = -np.inf
@@ -181,11 +182,11 @@ def decide(settings, n_rows, adapting):
     # a loss within the error of the estimates is none
     lost = current.validation < best.validation - noise(current, best)
     lost = lost and not _is_on_plateau(adapting, current)
-    n_failed = 0 if gained else plan.n_failed + lost
-    plan = plan._replace(n_failed=n_failed)
+    n_losses = 0 if gained else plan.n_losses + lost
+    plan = plan._replace(n_losses=n_losses)
     ends = current.n_updates >= settings.max_updates
     stalls = _stalls(settings, adapting)
-    if n_failed >= _PATIENCE or stalls:
+    if n_losses >= _PATIENCE or stalls:
         if stalls:
             changed = _more_decay(settings, n_rows, plan)
         else:
@@ -196,7 +197,7 @@ def decide(settings, n_rows, adapting):
         ends = ends or changed is None or n_in_vain >= most
         if not ends:
             changed = changed._replace(
-                n_failed=0,
+                n_losses=0,
                 n_in_vain=n_in_vain,
                 score_at_change=best.validation,
                 rounds_at_change=len(best.path),
@@ -324,21 +325,21 @@ def cannot_reach(adapting, score, n_rounds):
     return best.validation + n_doublings * gain_since(adapting, 0.5) <= score
 
 
-def has_ended(settings, adapting):
-    """Whether the model overfits, or nothing is left but to cool down."""
+def overfits_or_cools(settings, adapting):
+    """Whether validation rows lose alone, and what `has_decay_or_cools` says."""
     current, best, plan = adapting[:3]
-    overfits = plan.n_failed and current.log_likelihood > best.log_likelihood
-    return bool(overfits or needs_decay(settings, adapting))
+    overfits = plan.n_losses and current.log_likelihood > best.log_likelihood
+    return bool(overfits or has_decay_or_cools(settings, adapting))
 
 
-def has_decayed(settings, adapting):
-    """Whether the model has overfitted, and was given a larger weight decay."""
+def has_decay(settings, adapting):
+    """Whether the model has a larger weight decay than given, as it has overfitted."""
     return adapting.plan.weight_decay > settings.update.weight_decay
 
 
-def needs_decay(settings, adapting):
-    """Whether nothing is left but a weight decay, or to cool down."""
-    return has_decayed(settings, adapting) or adapting.plan.cools
+def has_decay_or_cools(settings, adapting):
+    """Whether the model was given a weight decay, or its step size falls to zero."""
+    return has_decay(settings, adapting) or adapting.plan.cools
 
 
 def _stalls(settings, adapting):
@@ -349,7 +350,7 @@ def _stalls(settings, adapting):
     """
     current, best, plan = adapting[:3]
     n_rounds = len(current.path) - plan.rounds_at_change
-    if not has_decayed(settings, adapting) or n_rounds < _STALLED_ROUNDS:
+    if not has_decay(settings, adapting) or n_rounds < _STALLED_ROUNDS:
         return False
     earlier = current.path[: plan.rounds_at_change + n_rounds // 2, -1]
     return best.validation - earlier.max() <= adapting.least_gain

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import model as solver
+from .. import model as rbm_model
 from ..learning import growth
 from . import pair_tree
 from .growing import MONITORED_ROWS, start_growth
@@ -47,7 +47,7 @@ def _with_idle(rbm, weights, means):
 
     At the mean of its inputs, the log factor of a unit has a slope of one half.
     """
-    rbm = solver.append(rbm, weights, -weights @ means)
+    rbm = rbm_model.append(rbm, weights, -weights @ means)
     visible = rbm.visible - 0.5 * weights.sum(axis=0)
     return rbm._replace(visible=visible.astype(np.float32))
 
@@ -57,9 +57,11 @@ def searched_units(settings, search, job, n_units):
     rows = job.train
     with computing(settings.n_jobs, settings.learning_rate):
         state = start_growth(independent_model(rows), rows, search.n_chains, job.seed)
-        chains, _ = solver.gibbs(state.rbm, state.chains, 1)
+        chains, _ = rbm_model.gibbs(state.rbm, state.chains, 1)
         state = state._replace(chains=chains)
         rbm = growth.diverse_units(search.step, state, rows, n_units, job.seed)
         base = base_of(rows)
-        rbm = solver.shrink(rbm, _START_NORM, base, rows.states(slice(MONITORED_ROWS)))
+        rbm = rbm_model.shrink(
+            rbm, _START_NORM, base, rows.states(slice(MONITORED_ROWS))
+        )
     return start_training(rbm, rows, settings.batch_size, job.seed)

@@ -173,7 +173,7 @@ def compare(settings, search, job, task):
 
     Returns a `Comparison`.
     """
-    # by name: the sizes as they double, and last the searched units
+    # by name, in the order in which they began
     trials = {}
     run = partial(run_trial, settings, job, task, trials)
     interrupted, stopped = False, False
@@ -252,14 +252,14 @@ def _compare_overfits(settings, run, winner, trials):
     longer than it may still become the better one.
     """
     further = partial(run, stage="further")
-    first = winner = further(winner, np.inf, {}, until=plans.needs_decay)
-    if not plans.has_decayed(settings, winner.outcome.adapting):
+    first = winner = further(winner, np.inf, {}, until=plans.has_decay_or_cools)
+    if not plans.has_decay(settings, winner.outcome.adapting):
         return winner
     n_rounds = winner.outcome.training.n_iter + _MORE_ROUNDS
 
     def until(settings, adapting):
         reaches = not plans.cannot_reach(adapting, winner.score, n_rounds)
-        return plans.needs_decay(settings, adapting) or not reaches
+        return plans.has_decay_or_cools(settings, adapting) or not reaches
 
     further = partial(further, n_rounds=n_rounds, until=until)
     fewer, others = _others(winner, trials.values())

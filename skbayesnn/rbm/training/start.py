@@ -6,7 +6,7 @@ from sklearn.frozen import FrozenEstimator
 
 from ..._random import Stream, derived_seed, generator
 from ..._validation import check_array
-from .. import model as solver
+from .. import model as rbm_model
 from ..learning import contrastive
 from ..likelihood import annealing
 
@@ -25,7 +25,7 @@ def start_model(init, n_components, rows, seed):
         shape = n_components, rows.n_features
         weights = _INITIAL_SCALE * rng.standard_normal(shape, dtype=np.float32)
         hidden = np.zeros(n_components)
-        return solver.make_rbm(weights, hidden, base_of(rows), units=rows.units)
+        return rbm_model.make_rbm(weights, hidden, base_of(rows), units=rows.units)
     if isinstance(init, tuple | list):
         return _model_of_arrays(init, rows.n_features)
     return model_of_init(init, rows)
@@ -50,7 +50,7 @@ def base_of(rows):
 
 def independent_model(rows):
     """The model without hidden units, at the base rates of the rows."""
-    return solver.independent_units(base_of(rows), rows.units)
+    return rbm_model.independent_units(base_of(rows), rows.units)
 
 
 def normalised_independent_model(rows):
@@ -92,7 +92,7 @@ def _model_of_arrays(arrays, n_features):
             f"and ({n_features},); got {weights.shape}, {biases[0].shape} and "
             f"{biases[1].shape}."
         )
-    return solver.make_rbm(weights, *biases)
+    return rbm_model.make_rbm(weights, *biases)
 
 
 def start_training(rbm, rows, n_chains, seed, chains=None):
@@ -101,7 +101,7 @@ def start_training(rbm, rows, n_chains, seed, chains=None):
     The persistent chains start at rows of ``chains``, or of the data.
     """
     some = rows.states(slice(_MAX_OFFSET_ROWS))
-    hidden_offset = solver.hidden_means(rbm, some).mean(axis=0)
+    hidden_offset = rbm_model.hidden_means(rbm, some).mean(axis=0)
     n_chains = contrastive.clip_batch(n_chains, len(rows))
     n_states = len(rows) if chains is None else len(chains)
     index = generator(seed, Stream.INITIAL_CHAINS).integers(n_states, size=n_chains)
@@ -121,4 +121,4 @@ def model_of_estimator(estimator, name):
             f"{estimator!r} without {', '.join(missing)}."
         )
     arrays = [getattr(estimator, attribute) for attribute in names]
-    return solver.make_rbm(*arrays, getattr(estimator, "unit_weights_", None))
+    return rbm_model.make_rbm(*arrays, getattr(estimator, "unit_weights_", None))

@@ -35,9 +35,11 @@ class Trial(NamedTuple):
     gain: float = 0.0
     """what the last doubling of its updates has gained, nats"""
     has_ended: bool = False
-    """whether it overfits, or cannot train on for another reason"""
+    """whether the validation rows lose, a weight decay was given, or the step size
+    falls: by more updates alone it becomes no better"""
     rival: "Trial | None" = None
-    """the winner so far, of the same size; None for random weights"""
+    """the best one before it, with which another start than random weights is compared;
+    None for random weights"""
     is_tree: bool = False
     """whether it starts at a model of pairs alone"""
 
@@ -74,9 +76,32 @@ def run_trial(
     effort=None,
     *,
     stage=None,
-    until=plans.has_ended,
+    until=plans.overfits_or_cools,
 ):
-    """Train a trial on for so many rounds at most, and keep it in ``trials``."""
+    """Train a trial on for so many rounds at most, and keep it in ``trials``.
+
+    Parameters
+    ----------
+    trials : dict
+        All that ran, by name; updated.
+    n_rounds : int or inf
+        All told, with those of earlier stages.
+    effort : dict or None
+        Changes of the plan, as `effort_of` gives them; None for a new trial.
+    stage : str or None
+        Name of the stage; by default the number of rounds.
+    until : callable
+        Of `adaptive.train`: the trial pauses where it is true.
+
+    Returns
+    -------
+    trial : Trial
+
+    Raises
+    ------
+    Ended
+        If Ctrl-C or a callback ends the fit; the trial is kept before.
+    """
     name, adapting = trial.name, None
     if trial.outcome and until(settings, trial.outcome.adapting):
         return trial
@@ -97,7 +122,7 @@ def run_trial(
         rbm = contrastive.model(settings.update, outcome.best.state)
         stopped = job.callbacks.end(size_task, rbm) or training.stopped
         outcome = outcome._replace(training=training._replace(stopped=stopped))
-    has_ended = plans.has_ended(settings, outcome.adapting)
+    has_ended = plans.overfits_or_cools(settings, outcome.adapting)
     gain = 0.0 if has_ended else plans.gain_since(outcome.adapting, 0.5)
     gain = 0.0 if np.isnan(gain) else gain
     trial = trial._replace(outcome=outcome, gain=gain, has_ended=has_ended)
@@ -131,7 +156,7 @@ def elapsed(trials):
 def records_of(trials):
     """Entries of the history: each start with its gain over the best before.
 
-    That of searched units is over the winner, after as many rounds.
+    That of a start other than random weights is over its rival's, after as many rounds.
     """
     records, best = [], None
     for one in trials:

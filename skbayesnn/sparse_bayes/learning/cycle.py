@@ -32,7 +32,7 @@ import numpy as np
 
 from ..network import Network, layer_index, prune
 from ..records.residuals import FitData
-from . import prior as evidence
+from . import prior as priors
 from .curvature import (
     Diagonal,
     Linearization,
@@ -238,14 +238,14 @@ def _objective(settings, state, logdets):
     if settings.reweight:
         value += sum(settings.reg_lambda[k] * v for k, v in logdets.items())
     else:
-        value += evidence.group_penalty(state.prior, keep, lambdas)
+        value += priors.group_penalty(state.prior, keep, lambdas)
     return float(value)
 
 
 def log_marginal_likelihood(settings, state):
     """Laplace approximation of the log evidence: ``-L / 2`` at temperature 1."""
     network = state.network
-    variance = evidence.parameter_variance(state.prior)[network.keep]
+    variance = priors.parameter_variance(state.prior)[network.keep]
     weights = network.theta[network.keep]
     curvature = used_curvature(settings, state)
     logdet = log_determinant(curvature, variance, state.noise)
@@ -261,7 +261,7 @@ def effective_variance(settings, state):
     """
     keep = state.network.keep
     lambdas = strengths(settings, state.network)[keep]
-    variance = evidence.parameter_variance(state.prior)[keep]
+    variance = priors.parameter_variance(state.prior)[keep]
     return variance / np.where(lambdas > 0.0, lambdas, 1.0)
 
 
@@ -324,7 +324,7 @@ def _form(settings, network, data):
 def _fit_weights(settings, state, rng):
     """Step 1: lower the penalised error; returns by how much."""
     network, n_observations = state.network, state.data.n_observations
-    variance = evidence.parameter_variance(state.prior)
+    variance = priors.parameter_variance(state.prior)
     problem = WeightProblem(
         data=state.data,
         precision=(strengths(settings, network) / variance)[network.keep],
@@ -383,8 +383,8 @@ def _proposals(settings, state, found):
 def _update_prior(settings, state, found):
     theta, keep = state.network.theta, state.network.keep
     if settings.reweight:
-        return evidence.update_variances(state.prior, theta, keep, found.gamma)
-    return evidence.fixed_penalty_variances(state.prior, theta, keep)
+        return priors.update_variances(state.prior, theta, keep, found.gamma)
+    return priors.fixed_penalty_variances(state.prior, theta, keep)
 
 
 def _count_free(settings, state, found):
@@ -423,7 +423,7 @@ def _may_prune(settings, state, before):
     as often as better).
     """
     network = state.network
-    if not (network.linear and evidence.separates_inputs(state.prior, network.sizes)):
+    if not (network.linear and priors.separates_inputs(state.prior, network.sizes)):
         return True
     fall = before - state.objective
     return fall <= max(settings.tol, SETTLED) * state.data.n_observations
@@ -438,7 +438,7 @@ def _prune(settings, state):
     """
     network, prior = state.network, state.prior
     weights = network.keep & (prior.labels[0] >= 0)
-    small = evidence.parameter_variance(prior) < settings.kappa_variance
+    small = priors.parameter_variance(prior) < settings.kappa_variance
     small |= np.abs(network.theta) < settings.kappa_weight
     drop = np.flatnonzero(weights & small & (strengths(settings, network) > 0.0))
     drop = drop[np.argsort(np.abs(network.theta[drop]), kind="stable")]
@@ -472,7 +472,7 @@ def without(settings, state, drop):
         kept = np.isin(state.network.units[0], network.units[0])
         data = data.select_inputs(np.flatnonzero(kept))
     state = state._replace(
-        network=network, prior=evidence.take(state.prior, index), data=data
+        network=network, prior=priors.take(state.prior, index), data=data
     )
     form = _form(settings, network, data)
     state = state._replace(linearization=linearize(network, data, form))

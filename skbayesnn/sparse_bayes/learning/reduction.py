@@ -5,7 +5,7 @@ one would do, none is: the objective would be lower without them, but a fit that
 it step by step stays where it is.
 """
 
-from . import cycle as sparse_bayes
+from . import cycle
 
 # Cycles in which a smaller network has to become as good as it is asked to.
 TRIAL_CYCLES = 25
@@ -27,7 +27,7 @@ def reduce_network(settings, state, max_cycles, rng, trials, is_enough):
         ``is_enough(state, smaller)`` tells of the end of a trial whether the network is
         kept. The first one is.
     """
-    if not sparse_bayes.converged(state):
+    if not cycle.converged(state):
         return
     is_smaller = False
     # bound: each turn removes a part
@@ -39,9 +39,9 @@ def reduce_network(settings, state, max_cycles, rng, trials, is_enough):
         yield from kept
         state, is_smaller = kept[-1][0], True
     for _ in range(max_cycles if is_smaller else 0):
-        if sparse_bayes.converged(state):
+        if cycle.converged(state):
             return
-        state, info = sparse_bayes.step(settings, state, rng)
+        state, info = cycle.step(settings, state, rng)
         yield state, info
 
 
@@ -53,9 +53,9 @@ def trial_cycles(settings, state, rng, may_go_on=None):
     cycles = []
     try:
         for _ in range(TRIAL_CYCLES):
-            cycles.append(sparse_bayes.step(settings, state, rng))
+            cycles.append(cycle.step(settings, state, rng))
             state = cycles[-1][0]
-            if sparse_bayes.converged(state):
+            if cycle.converged(state):
                 break
             if may_go_on and not may_go_on(cycles):
                 break

@@ -12,8 +12,8 @@ from ..._parallel import Shared, at_hand, in_order, with_shared
 from ..._sklearn import one_blas_thread
 from ..._warnings import warn_caller
 from ..network import bias_mask, init_network, prune, split_layers
-from . import cycle as sparse_bayes
-from . import prior as evidence
+from . import cycle
+from . import prior as priors
 from .likelihood import StudentT
 from .result import Fit, learned_network
 from .selection import joint_error, mean_squared_errors
@@ -31,7 +31,7 @@ MIN_FINALISTS = 2
 class Cycle(NamedTuple):
     """One entry of a fit's history."""
 
-    info: sparse_bayes.Info
+    info: cycle.Info
     horizon: float
     counts: np.ndarray
 
@@ -45,7 +45,7 @@ class Run(NamedTuple):
     predicts : whether it predicts the record that it was fitted to, see `Problem`
     """
 
-    state: sparse_bayes.State
+    state: cycle.State
     history: list
     interrupted: bool
     diverged: bool
@@ -303,7 +303,7 @@ def _start(problem, rng, number):
         # the weight fit is a least-squares problem: random weights would only make
         # the variances of the first cycles, and so what is pruned, depend on the seed
         network = network._replace(theta=np.zeros_like(network.theta))
-    prior = evidence.init_prior(problem.sizes, problem.groups, problem.skip)
+    prior = priors.init_prior(problem.sizes, problem.groups, problem.skip)
     drop = np.zeros(len(network.theta), dtype=bool)
     layers = split_layers(drop, network.sizes, network.skip)
     for block in {0, len(network.sizes) - 1} & set(range(len(layers))):
@@ -311,4 +311,4 @@ def _start(problem, rng, number):
     if problem.constant_output:
         drop = ~bias_mask(network)
     network, index = prune(network, drop)
-    return network, evidence.take(prior, index), None, None
+    return network, priors.take(prior, index), None, None

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._saved_state import saved_as
 from ..fitted import FittedNetwork
-from . import cycle as sparse_bayes
+from . import cycle
 from .curvature import Diagonal, diagonal_of, posterior_covariance
 from .problem import FULL_CURVATURE_LIMIT, Start
 
@@ -55,7 +55,7 @@ def learned_network(problem, run):
     settings, state, scaling = problem.settings, run.state, problem.scaling
     network = state.network
     change_of_units = float(state.data.counts @ np.log(scaling.y_scale))
-    evidence = sparse_bayes.log_marginal_likelihood(settings, state)
+    evidence = cycle.log_marginal_likelihood(settings, state)
     return Learned(
         fitted=_fitted_network(problem, state),
         start=Start(
@@ -70,7 +70,7 @@ def learned_network(problem, run):
         objective=state.objective,
         log_marginal_likelihood=evidence - change_of_units,
         n_observations=state.data.n_observations,
-        finished=sparse_bayes.converged(state) and not run.diverged,
+        finished=cycle.converged(state) and not run.diverged,
         diverged=run.diverged,
     )
 
@@ -115,13 +115,13 @@ def _joint_root(data, network):
 
 def _covariance(settings, state):
     """Posterior covariance at the temperature of the fit."""
-    curvature = sparse_bayes.used_curvature(settings, state)
+    curvature = cycle.used_curvature(settings, state)
     keep = state.network.keep
     if np.count_nonzero(keep) > FULL_CURVATURE_LIMIT:
         curvature = Diagonal(diagonal_of(curvature))
-    variance = sparse_bayes.effective_variance(settings, state)
+    variance = cycle.effective_variance(settings, state)
     covariance = posterior_covariance(curvature, variance, state.noise)
-    lambdas = sparse_bayes.strengths(settings, state.network)[keep]
+    lambdas = cycle.strengths(settings, state.network)[keep]
     root = np.sqrt(np.where(lambdas > 0.0, lambdas, 1.0))
     if covariance.ndim == 1:
         return covariance * root**2
@@ -130,11 +130,11 @@ def _covariance(settings, state):
 
 def _history(cycles, scaling):
     """Columns of the cycles' records, errors in the units of y."""
-    infos = [cycle.info for cycle in cycles]
+    infos = [one.info for one in cycles]
     columns = {
         name: np.array([getattr(i, name) for i in infos]) for name in infos[0]._fields
     }
-    mean = [cycle.info.squared_errors / cycle.counts for cycle in cycles]
+    mean = [one.info.squared_errors / one.counts for one in cycles]
     rmse = np.sqrt(np.array(mean)) * scaling.y_scale
     return {
         "objective_start": columns["objective_start"],
@@ -144,5 +144,5 @@ def _history(cycles, scaling):
         "n_active_weights": columns["n_weights"],
         "n_active_units": columns["n_units"],
         "n_iter": columns["n_iter"],
-        "horizon": np.array([cycle.horizon for cycle in cycles], dtype=float),
+        "horizon": np.array([one.horizon for one in cycles], dtype=float),
     }

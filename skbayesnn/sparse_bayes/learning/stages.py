@@ -6,7 +6,7 @@ runs; each stage starts from the network of the one before it.
 """
 
 from ..records.initial_outputs import estimate_initial
-from . import cycle as sparse_bayes
+from . import cycle
 
 # Cycles of the stages before the last, which only have to provide its start.
 FIRST_STAGE_CYCLES = 15
@@ -24,14 +24,14 @@ def run_stage(problem, number, start, rng):
         # a weight that one step ahead does not need may matter in free run
         settings = settings._replace(kappa_variance=0.0, kappa_weight=0.0)
         n_cycles = min(n_cycles, STAGE_CYCLES if number else FIRST_STAGE_CYCLES)
-    state = sparse_bayes.init(settings, stage.data, *start)
-    for cycle in range(n_cycles):
+    state = cycle.init(settings, stage.data, *start)
+    for k in range(1, n_cycles + 1):
         state = _with_initial(settings, state, stage.step_variance)
-        state, info = sparse_bayes.step(settings, state, rng)
+        state, info = cycle.step(settings, state, rng)
         if problem.verbose:
-            report(cycle + 1, stage.horizon, info)
+            report(k, stage.horizon, info)
         yield state, info
-        if sparse_bayes.converged(state):
+        if cycle.converged(state):
             return
 
 
@@ -41,7 +41,7 @@ def _with_initial(settings, state, step_variance):
     if step_variance is None or not (data.unknown >= 0).any():
         return state
     data = estimate_initial(state.network, data, state.noise, step_variance)
-    return sparse_bayes.with_data(settings, state, data)
+    return cycle.with_data(settings, state, data)
 
 
 def report(number, horizon, info):

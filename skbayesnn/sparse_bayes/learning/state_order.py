@@ -20,8 +20,8 @@ from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
 from ..kernels.state_recursion import run_state_sensitivities, run_states
 from ..network import prune, split_layers
-from . import cycle as sparse_bayes
-from . import prior as evidence
+from . import cycle
+from . import prior as priors
 from .reduction import reduce_network, trial_cycles
 
 # Rows ahead over which a state moves the outputs.
@@ -41,7 +41,7 @@ def reduce_order(settings, stage, state, max_cycles, rng):
         if reduced is None:
             return
         try:
-            smaller = sparse_bayes.init(
+            smaller = cycle.init(
                 settings, stage.data, *reduced, state.noise, state.likelihood
             )
         except FloatingPointError:
@@ -81,13 +81,13 @@ def without_least_state(state):
     for label, variance in zip(state.prior.labels, state.prior.variances, strict=True):
         of_weights = label[dense & (label >= 0)]
         variance = variance.copy()
-        variance[of_weights] = evidence.MAX_VARIANCE
+        variance[of_weights] = priors.MAX_VARIANCE
         variances.append(variance)
     prior = state.prior._replace(variances=tuple(variances))
     n_states = data.run.initial.shape[1]
     drop = _of_state(network, n_states, data.run.state, rows[-1])
     network, index = prune(network, drop)
-    return network, evidence.take(prior, index)
+    return network, priors.take(prior, index)
 
 
 def _balance(network, data):

@@ -7,7 +7,7 @@ import numpy as np
 from ..network import init_network, join_layers, prune, split_layers
 from ..records.layout import Stage
 from ..records.state_runs import lay_out_for_fit
-from . import prior as evidence
+from . import prior as priors
 from .dense_rows import choose_fraction, take_fraction
 from .problem import Problem, is_constant, make_scaling, settings_of, warn_if_constant
 from .realization import LinearSystem, realize
@@ -67,9 +67,9 @@ class StateSpaceStarts(NamedTuple):
         levels = np.arange(self.n_levels)
         linear[levels, self.n_states + levels] = 1.0
         network = network._replace(theta=join_layers(layers))
-        prior = evidence.init_prior(self.sizes, self.groups, self.skip)
+        prior = priors.init_prior(self.sizes, self.groups, self.skip)
         network, index = prune(network, self._not_needed(network))
-        return network, evidence.take(prior, index)
+        return network, priors.take(prior, index)
 
     def _set_linear(self, weights, rng):
         """The linear model; states that it does not have decay."""

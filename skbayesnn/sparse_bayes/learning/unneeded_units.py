@@ -10,7 +10,7 @@ was.
 import numpy as np
 
 from ..network import split_layers
-from . import cycle as sparse_bayes
+from . import cycle
 from .reduction import TRIAL_CYCLES, reduce_network, trial_cycles
 
 # Cycles of a trial behind which its pace is known.
@@ -41,8 +41,7 @@ def remove_units(settings, stage, state, max_cycles, rng):
         if smaller.objective > state.objective:
             return False
         before, after = (
-            sparse_bayes.log_marginal_likelihood(settings, one)
-            for one in (state, smaller)
+            cycle.log_marginal_likelihood(settings, one) for one in (state, smaller)
         )
         return after >= before
 
@@ -59,7 +58,7 @@ def _trial(settings, state, drop, rng):
         n_left = TRIAL_CYCLES - len(cycles)
         return now - n_left * max(before - now, 0.0) <= state.objective
 
-    smaller = sparse_bayes.without(settings, state, drop)
+    smaller = cycle.without(settings, state, drop)
     smaller = smaller._replace(lowest_objective=np.inf, idle_cycles=0)
     return trial_cycles(settings, smaller, rng, may_go_on)
 
@@ -75,7 +74,7 @@ def _by_rise(state):
         units += [(layer, unit) for unit in range(size) if size > 1]
     drops = [np.flatnonzero(_of_unit(network, *unit)) for unit in units]
     drops = [drop for drop in drops if len(drop)]
-    rises = [sparse_bayes.rise(state, drop) for drop in drops]
+    rises = [cycle.rise(state, drop) for drop in drops]
     return [drops[k] for k in np.argsort(rises, kind="stable")]
 
 

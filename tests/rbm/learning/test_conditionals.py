@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_models import exact_draws, make_unit, objective_of, random_model, random_states
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import conditionals
 from skbayesnn.rbm.learning import unit_search as fw
 
@@ -133,7 +133,7 @@ def test_draws_of_many_features_are_fewer(monkeypatch):
 
 def test_a_unit_that_makes_up_states_gains_nothing():
     """Its input is far below zero at all draws, and far above at states beyond them."""
-    rbm = solver.make_rbm(np.zeros((0, 40)), np.zeros(0), np.zeros(40))
+    rbm = rbm_model.make_rbm(np.zeros((0, 40)), np.zeros(0), np.zeros(40))
     data = np.repeat([[1, 0]], 20, axis=1) ^ (
         np.random.default_rng(0).random((400, 40)) < 0.05
     )

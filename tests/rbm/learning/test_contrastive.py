@@ -17,7 +17,7 @@ from rbm_models import (
     uniform_weights,
 )
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive
 
 
@@ -26,7 +26,7 @@ def use_chains(monkeypatch, chains):
 
     def sample(settings, state, batch, seed):
         states = np.concatenate([batch, chains]).astype(np.float32)
-        return chains, solver.hidden_means(state.rbm, states), state.chains
+        return chains, rbm_model.hidden_means(state.rbm, states), state.chains
 
     for name in ["_sample_from_batch", "_persistent_sample", "_fractional_sample"]:
         monkeypatch.setattr(contrastive, name, sample)
@@ -161,7 +161,7 @@ def test_chains_of_a_step(kind, n_steps):
     states, means, chains = sample(settings, state, few, np.uint64(9))
     assert states.dtype == chains.dtype == np.uint8
     both = np.concatenate([few, states]).astype(np.float32)
-    assert_allclose(means, solver.hidden_means(rbm, both), rtol=1e-5)
+    assert_allclose(means, rbm_model.hidden_means(rbm, both), rtol=1e-5)
     check_distribution(states, T[start])
     if kind == "persistent":
         # the chains continue with hidden states drawn from the visible ones

@@ -24,7 +24,7 @@ from rbm_models import (
     with_alpha,
 )
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.kernels import units as kernels
 from skbayesnn.rbm.learning import growth
 from skbayesnn.rbm.learning import unit_search as fw
@@ -107,7 +107,7 @@ def test_the_removal_gain_is_the_change_of_the_likelihood(fractional):
     assert_allclose(linear, expected, atol=1e-6)
     for unit in range(3):
         keep = np.arange(3) != unit
-        new = twin(solver.select(rbm, keep))
+        new = twin(rbm_model.select(rbm, keep))
         change = naive.rbm_mean_log_likelihood(new, data.astype(float))
         change -= naive.rbm_mean_log_likelihood(model, data.astype(float))
         ratio = np.exp(
@@ -148,7 +148,7 @@ def test_temperature_follows_the_gradient(alpha):
     # a large step is cut off
     for rows, factor in [(np.ones((50, 4)), 1.2), (np.zeros((50, 4)), 0.8)]:
         # units that are on with all features
-        on = solver.make_rbm(np.ones((3, 4)), np.zeros(3), np.zeros(4))
+        on = rbm_model.make_rbm(np.ones((3, 4)), np.zeros(3), np.zeros(4))
         state = growing_state(with_alpha(on, alpha), states, data)
         new = growth._learn_alpha(settings, state, ArrayRows(rows), rng)
         assert_allclose(new.alpha, factor * alpha)
@@ -200,7 +200,7 @@ def test_growth(objective, alpha, n_corrective_steps):
     assert state.number == 3 and state.n_updates == 3 * n_corrective_steps
     assert_allclose(state.rbm.unit_weights.sum(), state.alpha, rtol=1e-6)
     if alpha == "count":
-        assert state.alpha == n_units and solver.is_standard(state.rbm)
+        assert state.alpha == n_units and rbm_model.is_standard(state.rbm)
     if alpha == 2.5:
         assert_allclose(state.rbm.unit_weights, 2.5 / n_units, rtol=1e-6)
     assert len(state.hidden_offset) == n_units
@@ -320,7 +320,7 @@ def test_away_steps_take_out_the_unit_that_hurts(objective, seed):
     n_units = len(state.rbm.weights)
     # it wants both groups to differ within themselves
     bad = np.float32([4.0, -4.0, 4.0, 4.0, -4.0, 4.0])
-    rbm = solver.append(state.rbm, bad, 3.0)
+    rbm = rbm_model.append(state.rbm, bad, 3.0)
     state = state._replace(
         rbm=rbm,
         average=rbm,

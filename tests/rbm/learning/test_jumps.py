@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from rbm_models import check_distribution, random_model, start_state
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive, jumps, mixing
 
 
@@ -32,7 +32,7 @@ def test_jumps_and_flips_leave_the_distribution_as_it_is():
 def test_chains_reach_the_other_mode():
     """All features on or off, two thirds of the mass off: Gibbs steps cross never."""
     n, weight = 30, 6.0
-    rbm = solver.make_rbm(
+    rbm = rbm_model.make_rbm(
         np.full((1, n), weight),
         np.full(1, -0.5 * weight * n - np.log(2.0)),
         np.full(n, -0.5 * weight),
@@ -47,7 +47,7 @@ def test_chains_reach_the_other_mode():
 
 def test_flips_find_a_mode_without_data():
     """Its mass is 1,000 times that of the only row of data."""
-    rbm = solver.make_rbm(
+    rbm = rbm_model.make_rbm(
         np.zeros((2, 10)), np.array([0.0, np.log(1000.0)]), np.zeros(10)
     )
     # the row says that the second unit is off
@@ -62,7 +62,7 @@ def test_correlation_of_chains_counts_their_jumps():
     """Chains in two modes stand still without, and change places with them."""
     n, weight = 30, 6.0
     weights = np.full((1, n), weight)
-    rbm = solver.make_rbm(weights, [-0.5 * weight * n], np.full(n, -0.5 * weight))
+    rbm = rbm_model.make_rbm(weights, [-0.5 * weight * n], np.full(n, -0.5 * weight))
     rows = np.repeat(np.uint8([[0], [1]] * 50), n, axis=1)
     state = start_state(rbm, rows)
     assert mixing.chain_correlation(state, 20, 0) > 0.8
@@ -87,7 +87,7 @@ def test_jumps_are_as_frequent_as_they_are_cheap(shape, expected):
 def test_chains_jump_to_rows_with_many_features_in_the_update_that_learns_them():
     """Two thirds of the mass are where none of the chains is."""
     n = 900
-    rbm = solver.make_rbm(
+    rbm = rbm_model.make_rbm(
         np.full((1, n), 0.2), np.full(1, -0.1 * n - np.log(2.0)), np.full(n, -0.1)
     )
     rows = np.repeat(np.uint8([[0], [1]] * 50), n, axis=1)

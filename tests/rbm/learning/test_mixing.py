@@ -12,7 +12,7 @@ from rbm_models import (
     start_state,
 )
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive, mixing
 
 
@@ -28,7 +28,7 @@ def test_chains_that_forget_are_not_correlated(fractional):
 
 def test_chains_that_stand_still_are_correlated():
     """Two modes with a barrier between them, which a few steps do not cross."""
-    rbm = solver.make_rbm(np.full((2, 6), 8.0), np.full(2, -24.0), np.full(6, -8.0))
+    rbm = rbm_model.make_rbm(np.full((2, 6), 8.0), np.full(2, -24.0), np.full(6, -8.0))
     half = np.repeat([[0], [1]], 50, axis=0).astype(np.uint8)
     state = start_state(rbm, np.repeat(half, 6, axis=1))
     kept = contrastive.copy(state)

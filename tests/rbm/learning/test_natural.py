@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from rbm_models import PLAIN, start_state
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive, natural
 from skbayesnn.rbm.likelihood import exact
 
@@ -64,7 +64,9 @@ def test_limit_of_the_change_holds_for_the_natural_gradient(centered):
     """The log probabilities of rows change by what the slopes say."""
     rng = np.random.default_rng(1)
     V = two_modes(16, 20, rng)
-    rbm = solver.make_rbm(0.2 * rng.standard_normal((4, 20)), np.zeros(4), np.zeros(20))
+    rbm = rbm_model.make_rbm(
+        0.2 * rng.standard_normal((4, 20)), np.zeros(4), np.zeros(20)
+    )
     settings = PLAIN._replace(
         persistent=True, centered=centered, damping=DAMPING, max_change=1e-3
     )
@@ -76,8 +78,8 @@ def test_limit_of_the_change_holds_for_the_natural_gradient(centered):
     h = before.chains
     v = rbm.units.draw_from(h, rbm.weights, rbm.visible, (np.uint64(3), 2, 0))
     rows = np.concatenate([V, v]).astype(np.float32)
-    change = solver.unnormalised_log_probability(after.rbm, rows)
-    change -= solver.unnormalised_log_probability(before.rbm, rows)
+    change = rbm_model.unnormalised_log_probability(after.rbm, rows)
+    change -= rbm_model.unnormalised_log_probability(before.rbm, rows)
     assert_allclose(change.std(), 1e-3, rtol=0.05)
 
 
@@ -85,7 +87,7 @@ def test_the_step_is_the_gradient_divided_by_the_factor():
     rng = np.random.default_rng(2)
     V = two_modes(16, 20, rng)
     W = 0.2 * rng.standard_normal((4, 20)).astype(np.float32)
-    rbm = solver.make_rbm(W, np.zeros(4), np.zeros(20))
+    rbm = rbm_model.make_rbm(W, np.zeros(4), np.zeros(20))
     settings = PLAIN._replace(persistent=True, centered=True, damping=DAMPING)
     mu = V.mean(axis=0)
     state = start_state(rbm, two_modes(16, 20, rng), mu, np.full(4, 0.5))
@@ -105,7 +107,7 @@ def test_the_step_is_the_gradient_divided_by_the_factor():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_weights_that_are_not_finite_are_found_as_without(value):
-    rbm = solver.make_rbm(np.full((4, 20), value), np.zeros(4), np.zeros(20))
+    rbm = rbm_model.make_rbm(np.full((4, 20), value), np.zeros(4), np.zeros(20))
     V = two_modes(16, 20, np.random.default_rng(3))
     settings = PLAIN._replace(persistent=True, damping=DAMPING)
     state = start_state(rbm, V)
@@ -123,14 +125,14 @@ def test_units_learn_more_than_the_distance_of_two_modes():
     likelihoods = []
     for damping in (None, DAMPING):
         W = 0.01 * np.random.default_rng(5).standard_normal((6, V.shape[1]))
-        rbm = solver.make_rbm(W, np.zeros(6), np.zeros(V.shape[1]))
+        rbm = rbm_model.make_rbm(W, np.zeros(6), np.zeros(V.shape[1]))
         settings = PLAIN._replace(
             persistent=True, centered=True, damping=damping, max_change=1.0
         )
         state = start_state(rbm, V[:100], V.mean(axis=0), np.full(6, 0.5))
         for k in range(150):
             state, _ = contrastive.step(settings, state, V[k % 4 :: 4], 0.2, 3)
-        values = solver.unnormalised_log_probability(state.rbm, V.astype(np.float32))
+        values = rbm_model.unnormalised_log_probability(state.rbm, V.astype(np.float32))
         likelihoods.append(values.mean() - exact.log_partition(state.rbm))
     plain, natural_one = likelihoods
     assert natural_one > plain + 5.0

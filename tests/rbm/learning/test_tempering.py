@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from rbm_models import check_distribution, random_model, random_states, start_state
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive, tempering
 from skbayesnn.rbm.states import by_feature
 
@@ -41,7 +41,7 @@ def test_each_replica_has_its_distribution():
 def two_modes(n_features=30, weight=6.0):
     """All features on or all off, with the same probability."""
     half = 0.5 * n_features
-    return solver.make_rbm(
+    return rbm_model.make_rbm(
         np.full((1, n_features), weight),
         np.full(1, -weight * half),
         np.full(n_features, -0.5 * weight),
@@ -105,7 +105,7 @@ def test_a_step_of_training_takes_the_replicas_of_the_model(n_replicas):
 def test_replicas_jump_where_swaps_are_refused():
     """Between modes of 200 features, with temperatures that are far apart."""
     n, weight = 200, 6.0
-    rbm = solver.make_rbm(
+    rbm = rbm_model.make_rbm(
         np.full((1, n), weight), [-0.5 * weight * n], np.full(n, -0.5 * weight)
     )
     batch = np.repeat(np.uint8([[0], [1]] * 20), n, axis=1)

@@ -17,7 +17,7 @@ from rbm_models import (
 )
 from scipy.special import ndtri
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.likelihood import annealing, estimates
 
 
@@ -193,7 +193,7 @@ def test_what_a_small_model_is():
     assert not is_small(fractional, v)
     assert not is_small(rbm, v.astype(np.float32))
     assert not is_small(rbm, np.zeros((4000, 9), np.uint8))
-    assert not is_small(rbm, v, solver.Clamp(v > 0, v.astype(np.float32)))
+    assert not is_small(rbm, v, rbm_model.Clamp(v > 0, v.astype(np.float32)))
 
 
 @pytest.mark.parametrize("n_chains", [1, 2, 3, 127, 128, 129, 256, 257, 1000])
@@ -310,7 +310,7 @@ def test_annealed_chains(fractional, clamped, seed):
         mask, values = CLAMPED
         assert (chains.states[:, mask] == values[mask]).all()
     # some steps at the model take away what annealing left
-    chains, _ = solver.gibbs(rbm, chains, 30, clamp_of(clamped))
+    chains, _ = rbm_model.gibbs(rbm, chains, 30, clamp_of(clamped))
     check_distribution(chains.states, p)
 
 
@@ -326,7 +326,7 @@ def test_annealed_chains_tell_the_mass_of_what_is_held(fractional, clamped):
     if clamped:
         mask, values = CLAMPED
         V = V[(V[:, mask] == np.asarray(values)[mask]).all(axis=1)]
-    free = -solver.free_energy(rbm, V.astype(np.float32))
+    free = -rbm_model.free_energy(rbm, V.astype(np.float32))
     expected = np.log(np.exp(free).sum())
     masses = np.exp(log_masses - expected)
     assert abs(masses.mean() - 1.0) < 5.0 * masses.std() / np.sqrt(4000)
@@ -337,7 +337,7 @@ def test_annealed_chains_tell_the_mass_of_what_is_held(fractional, clamped):
 def test_annealed_chains_with_a_clamp_for_each(fractional):
     rbm, _ = random_model(3, 6, fractional=fractional)
     mask, values = random_states(40, 6) > 0.5, random_states(40, 6, 1, np.uint8)
-    clamp = solver.Clamp(mask, values)
+    clamp = rbm_model.Clamp(mask, values)
     chains, _ = annealing.annealed_chains(
         rbm, np.zeros(6), annealing.make_betas(10), 40, 0, clamp
     )
@@ -356,6 +356,6 @@ def test_temperatures_share_no_random_numbers(places, fractional, reverse):
     assert len(set(places)) == len(places)
     del places[:]
     chains, _ = annealing.annealed_chains(rbm, np.zeros(3), np.linspace(0, 1, 5), 10, 0)
-    solver.gibbs(rbm, chains, 4)
+    rbm_model.gibbs(rbm, chains, 4)
     assert len(places) == 10 * (1 + 2 * 4 + 2 * 4)
     assert len(set(places)) == len(places)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from rbm_models import random_model, random_states
 
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.likelihood.bound import log_partition_bound
 
 
@@ -19,7 +19,7 @@ def rbm_and_states():
 
 def test_all_states_are_the_partition_function(rbm_and_states):
     rbm, states, expected = rbm_and_states
-    values = solver.unnormalised_log_probability(rbm, states)
+    values = rbm_model.unnormalised_log_probability(rbm, states)
     exact = np.logaddexp.reduce(expected)
     found = log_partition_bound(values)
     # states of nearly the same value count once
@@ -27,7 +27,7 @@ def test_all_states_are_the_partition_function(rbm_and_states):
     # states that are repeated, in any order and in other blocks, add nothing
     order = np.random.default_rng(0).permutation(np.repeat(np.arange(64), 5))
     blocks = np.array_split(states[order], 7)
-    values = [solver.unnormalised_log_probability(rbm, block) for block in blocks]
+    values = [rbm_model.unnormalised_log_probability(rbm, block) for block in blocks]
     assert log_partition_bound(np.concatenate(values)) == pytest.approx(found, abs=1e-4)
 
 
@@ -45,7 +45,7 @@ def test_probabilities_count_once(rbm_and_states):
     rbm, _, values = rbm_and_states
     rows = random_states(2000, 6) * 0.6 + np.float32(0.2)
     rows = rows + np.random.default_rng(0).normal(0.0, 0.03, rows.shape)
-    found = solver.unnormalised_log_probability(rbm, rows.astype(np.float32))
+    found = rbm_model.unnormalised_log_probability(rbm, rows.astype(np.float32))
     assert log_partition_bound(found) > np.logaddexp.reduce(values)
     bound = log_partition_bound(found, are_states=False)
     assert bound == found.max() <= values.max()

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 from sklearn.neural_network import BernoulliRBM
 
 from skbayesnn import FrankWolfeRBM
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.likelihood import exact, forest
 
 
@@ -15,14 +15,14 @@ def sparse_rbm(n_units, n_features, share, seed):
     rng = np.random.default_rng(seed)
     weights = rng.normal(0.0, 4.0, (n_units, n_features))
     weights *= rng.random(weights.shape) < share
-    return solver.make_rbm(
+    return rbm_model.make_rbm(
         weights, rng.normal(size=n_units), rng.normal(size=n_features)
     )
 
 
 def enumerated(rbm):
     states = exact.all_states(rbm.weights.shape[1])
-    return logsumexp(-solver.free_energy(rbm, states))
+    return logsumexp(-rbm_model.free_energy(rbm, states))
 
 
 @pytest.mark.parametrize("n_units", range(7))
@@ -38,17 +38,17 @@ def test_the_sum_is_that_over_all_states(n_units, share):
 
 def test_a_cycle_is_no_forest():
     weights = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
-    rbm = solver.make_rbm(weights, np.zeros(2), np.zeros(3))
+    rbm = rbm_model.make_rbm(weights, np.zeros(2), np.zeros(3))
     assert forest.is_forest(rbm)
     weights[1, 0] = 1.0
-    rbm = solver.make_rbm(weights, np.zeros(2), np.zeros(3))
+    rbm = rbm_model.make_rbm(weights, np.zeros(2), np.zeros(3))
     assert not forest.is_forest(rbm)
     assert_allclose(exact.log_partition(rbm), enumerated(rbm), rtol=1e-6)
 
 
 def test_units_of_other_weights_are_no_forest():
     weights, halves = np.array([[1.0, 2.0]]), np.array([0.5])
-    rbm = solver.make_rbm(weights, np.zeros(1), np.zeros(2), halves)
+    rbm = rbm_model.make_rbm(weights, np.zeros(1), np.zeros(2), halves)
     assert not forest.is_forest(rbm)
     assert_allclose(exact.log_partition(rbm), enumerated(rbm), rtol=1e-6)
 

@@ -10,7 +10,7 @@ from rbm_estimators import independent_score
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.exceptions import MixingWarning
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.training.failure import warn_if_worse
 from skbayesnn.rbm.training.rows import Rows
 
@@ -26,7 +26,7 @@ def with_unit(X, weight):
     rates = np.clip(X.mean(axis=0), 0.01, 0.99)
     visible = np.log(rates / (1.0 - rates))
     weights = np.full((1, X.shape[1]), weight)
-    return solver.make_rbm(weights, np.zeros(1), visible)
+    return rbm_model.make_rbm(weights, np.zeros(1), visible)
 
 
 def test_a_model_that_prefers_other_states_is_worse():
@@ -37,8 +37,8 @@ def test_a_model_that_prefers_other_states_is_worse():
     found, expected = re.findall(r"-[0-9.]+(?= nats|by| by)", str(told[0].message))
     rbm = with_unit(X, 5.0)
     states = naive.all_states(12)
-    exact = naive.log_sum(solver.unnormalised_log_probability(rbm, states))
-    scores = solver.unnormalised_log_probability(rbm, X.astype(np.uint8)) - exact
+    exact = naive.log_sum(rbm_model.unnormalised_log_probability(rbm, states))
+    scores = rbm_model.unnormalised_log_probability(rbm, X.astype(np.uint8)) - exact
     # by its upper bound
     assert scores.mean() - 0.2 < float(found) < float(expected) - 1.0
     assert float(expected) == pytest.approx(independent_score(X), abs=0.3)
@@ -51,7 +51,7 @@ def test_good_models_and_few_rows_raise_no_warning(n_rows, weight):
     X = two_groups(n_rows)
     warn_if_worse(with_unit(X, weight), Rows(X, 0.5), 0)
     # nor those without units, or with weights of units
-    empty = solver.independent_units(np.zeros(12))
+    empty = rbm_model.independent_units(np.zeros(12))
     warn_if_worse(empty, Rows(X, 0.5), 0)
     rbm = with_unit(X, weight)._replace(unit_weights=np.full(1, 0.5, np.float32))
     warn_if_worse(rbm, Rows(X, 0.5), 0)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import ContrastiveDivergenceRBM
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.likelihood.exact import all_states, log_partition
 from skbayesnn.rbm.training import mode_correction
 from skbayesnn.rbm.training.rows import Rows
@@ -29,20 +29,20 @@ def model_of(share):
     weights[0, 6:] = 7.0
     visible = np.where(np.arange(N_FEATURES) < 6, 3.5, -3.5)
     # the log factors of both modes are equal but for the bias of the unit
-    rbm = solver.make_rbm(weights, np.zeros(1), visible)
+    rbm = rbm_model.make_rbm(weights, np.zeros(1), visible)
     states = all_states(N_FEATURES)
     of_second = _share(rbm, states)
     hidden = np.log(share / (1.0 - share)) - np.log(of_second / (1.0 - of_second))
-    return solver.make_rbm(weights, np.full(1, hidden), visible)
+    return rbm_model.make_rbm(weights, np.full(1, hidden), visible)
 
 
 def _share(rbm, states):
-    p = np.exp(-solver.free_energy(rbm, states) - log_partition(rbm))
+    p = np.exp(-rbm_model.free_energy(rbm, states) - log_partition(rbm))
     return p[states[:, 6:].sum(axis=1) > states[:, :6].sum(axis=1)].sum()
 
 
 def log_likelihood(rbm, X):
-    values = -solver.free_energy(rbm, X.astype(np.float32))
+    values = -rbm_model.free_energy(rbm, X.astype(np.float32))
     return values.mean() - log_partition(rbm)
 
 
@@ -72,7 +72,7 @@ def test_a_model_that_agrees_stays(seed):
 
 def test_units_without_weights_and_constant_features():
     X = np.zeros((50, 3), dtype=bool)
-    rbm = solver.make_rbm(np.zeros((2, 3)), np.zeros(2), np.full(3, -200.0))
+    rbm = rbm_model.make_rbm(np.zeros((2, 3)), np.zeros(2), np.full(3, -200.0))
     assert shift_for(rbm, X) is None
 
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
-from skbayesnn.rbm import model as solver
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.likelihood.exact import all_states, log_partition
 from skbayesnn.rbm.training import pair_tree
 from skbayesnn.rbm.training.pair_tree import tree_model
@@ -39,7 +39,7 @@ def pairs_of(rbm):
 
 
 def log_probabilities(rbm, V):
-    values = -solver.free_energy(rbm, np.asarray(V, dtype=np.float32))
+    values = -rbm_model.free_energy(rbm, np.asarray(V, dtype=np.float32))
     return values - log_partition(rbm)
 
 
@@ -148,7 +148,9 @@ def test_the_tree_of_a_result_is_that_of_all_rows():
 
 
 def model_of(weights):
-    return solver.make_rbm(weights, np.zeros(len(weights)), np.zeros(weights.shape[1]))
+    return rbm_model.make_rbm(
+        weights, np.zeros(len(weights)), np.zeros(weights.shape[1])
+    )
 
 
 def names_of_stages(X, capsys):

@@ -27,15 +27,15 @@ def decide(current, best=BEST, settings=None, **plan):
 def lose_twice(current, settings=None, **plan):
     first, done = decide(current, settings=settings, **plan)
     assert not done and first.current is current and first.plan.rate == 0.1
-    plan = {**plan, "n_failed": first.plan.n_failed}
+    plan = {**plan, "n_losses": first.plan.n_losses}
     return decide(current, settings=settings, **plan)
 
 
 def test_a_gain_is_kept():
     better = point(-29.0, n_updates=2500)
-    found, done = decide(better, n_failed=1)
+    found, done = decide(better, n_losses=1)
     assert found.best is found.current is better
-    assert not done and found.plan.n_failed == 0
+    assert not done and found.plan.n_losses == 0
     # a round is longer after more updates
     later, _ = decide(point(-28.0, n_updates=5000))
     assert 0 < found.plan.n_updates < later.plan.n_updates
@@ -50,7 +50,7 @@ def test_a_loss_of_both_likelihoods_asks_for_chains_that_mix(persistent):
     assert found.plan.rate == 0.1
     efforts = found.plan.n_replicas, found.plan.n_gibbs_steps
     assert efforts[not persistent] > 1 and efforts[persistent] == 1
-    assert found.plan.weight_decay == 0.0 and found.plan.n_failed == 0
+    assert found.plan.weight_decay == 0.0 and found.plan.n_losses == 0
     plan = dict(zip(("n_replicas", "n_gibbs_steps"), efforts, strict=True))
     more, _ = lose_twice(WORSE, settings, **plan)
     assert more.plan.rate < 0.1
@@ -90,11 +90,11 @@ def test_a_decay_that_takes_from_both_is_weakened(of_best, expected):
     """Towards that of the best model, a third at a time."""
     best = point(-30.0, train=-25.0)
     best.path[:, 4] = of_best
-    found, _ = decide(WORSE, best, n_failed=1, n_replicas=10, weight_decay=0.06)
+    found, _ = decide(WORSE, best, n_losses=1, n_replicas=10, weight_decay=0.06)
     assert found.current is best and found.plan.rate == 0.1
     assert found.plan.weight_decay == pytest.approx(expected)
     # the best model has it, too
-    found, _ = decide(WORSE, best, n_failed=1, n_replicas=10, weight_decay=of_best)
+    found, _ = decide(WORSE, best, n_losses=1, n_replicas=10, weight_decay=of_best)
     assert found.plan.rate < 0.1 and found.plan.weight_decay == of_best
 
 
@@ -102,7 +102,7 @@ def test_chains_of_a_fractional_model_get_no_temperatures():
     rbm, _ = random_model(2, 3, fractional=True)
     state = start_state(rbm, random_states(4, 3, dtype=np.uint8))
     best, worse = BEST._replace(state=state), WORSE._replace(state=state)
-    found, _ = decide(worse, best, n_failed=1)
+    found, _ = decide(worse, best, n_losses=1)
     assert found.current is best and found.plan.n_replicas == 1
     assert found.plan.n_gibbs_steps > 1
 
@@ -129,11 +129,11 @@ def test_a_decay_takes_no_more_than_there_is():
 
 def test_a_loss_within_the_errors_is_none():
     near = point(-30.5, train=-25.5, n_updates=2500, error=0.5)
-    found, done = decide(near, n_failed=1)
+    found, done = decide(near, n_losses=1)
     assert not done and found.plan.rate == 0.1 and found.current is near
     # nor is a tiny one, of exact likelihoods
     near = point(-30.0 - TINY, train=-26.0, n_updates=2500, error=0.0)
-    found, done = decide(near, BEST._replace(error=0.0), n_failed=1)
+    found, done = decide(near, BEST._replace(error=0.0), n_losses=1)
     assert not done and found.plan.rate == 0.1 and found.current is near
 
 
@@ -259,17 +259,17 @@ def test_a_model_is_out_of_reach_beyond_the_pace_of_its_last_doubling(n_more):
     [
         (BEST, {}, False),
         # the validation rows lose while the training rows gain
-        (OVERFITTED, dict(n_failed=1), True),
+        (OVERFITTED, dict(n_losses=1), True),
         (OVERFITTED, {}, False),
         # both lose: the chains do not follow
-        (WORSE, dict(n_failed=1), False),
+        (WORSE, dict(n_losses=1), False),
         (BEST, dict(weight_decay=0.1), True),
         (BEST, dict(cools=True), True),
     ],
 )
 def test_a_race_is_over_for_what_overfits(current, plan, expected):
     state = adapting(current, BEST, **plan)
-    assert plans.has_ended(settings_of(), state) is expected
+    assert plans.overfits_or_cools(settings_of(), state) is expected
 
 
 def test_a_plateau_at_the_start_is_no_end():
@@ -285,7 +285,7 @@ def test_a_loss_on_the_plateau_of_the_start_changes_nothing():
     """The training rows have not moved: nothing says that a step or decay is wrong."""
 
     def decide(current, best, first_score=-30.0):
-        state = adapting(current, best, n_failed=plans._PATIENCE - 1)
+        state = adapting(current, best, n_losses=plans._PATIENCE - 1)
         state = state._replace(first_score=first_score)
         return plans.decide(settings_of(), 1000, state)
 

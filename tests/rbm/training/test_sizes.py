@@ -283,7 +283,7 @@ def test_runners_go_on_from_stage_to_stage(spied):
         if n_rounds == 6:
             before += ", 4 rounds"
         earlier = by_stage[before].outcome
-        assert not plans.has_ended(call.settings, earlier.adapting)
+        assert not plans.overfits_or_cools(call.settings, earlier.adapting)
         assert earlier.training.n_iter < call.outcome.training.n_iter <= n_rounds
         columns = call.outcome.training.history["n_updates"]
         old = earlier.training.history["n_updates"]
@@ -459,7 +459,7 @@ def test_other_sizes_are_tried_until_they_are_worse(
         calls.append((runner.name, n_rounds, effort))
         assert (effort is None) == (runner.outcome is None)
         if len(calls) == 1:
-            assert until is plans.needs_decay
+            assert until is plans.has_decay_or_cools
             return at(runner, -9.0, 20, 0.1 if overfits else 0.0)
         ended = at(runner, validations[runner.n_units], 22)
         # one that has gained nothing since half of the updates, at the best score

@@ -20,8 +20,8 @@ from learning_cases import (
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Lasso
 
-from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
-from skbayesnn.sparse_bayes.learning import prior as evidence
+from skbayesnn.sparse_bayes.learning import cycle
+from skbayesnn.sparse_bayes.learning import prior as priors
 from skbayesnn.sparse_bayes.learning.curvature import (
     choose_form,
     squared_error,
@@ -64,12 +64,12 @@ def test_objective(strength, skip, n_samples, curvature):
     data = random_data(network, n_samples)
     rng = np.random.default_rng(0)
     pruned, index = prune(network, random_drop(network, 0.3, rng))
-    state = sparse_bayes.init(settings, data, pruned, evidence.take(prior, index))
+    state = cycle.init(settings, data, pruned, priors.take(prior, index))
     assert_allclose(state.objective, naive_objective(settings, state), rtol=1e-10)
-    found = sparse_bayes.assess(settings, state)
+    found = cycle.assess(settings, state)
     assert_allclose(found.objective, state.objective, rtol=1e-13)
     if strength == 1.0:
-        value = sparse_bayes.log_marginal_likelihood(settings, state)
+        value = cycle.log_marginal_likelihood(settings, state)
         assert_allclose(value, -0.5 * state.objective, rtol=1e-12)
 
 
@@ -80,20 +80,20 @@ def test_linear_evidence_has_a_closed_form(n_samples, n_outputs):
     data = random_data(network, n_samples)
     settings = make_settings(1, max_iter=300, tol=1e-15)
     prior = random_prior(network.sizes, ("element",))
-    state = sparse_bayes.init(settings, data, network, prior)
-    precision = 1.0 / evidence.parameter_variance(prior)
+    state = cycle.init(settings, data, network, prior)
+    precision = 1.0 / priors.parameter_variance(prior)
     form = choose_form("full", len(network.theta), data.YT.size)
     problem = WeightProblem(data, precision, state.noise, form, 300, 1e-14)
     start = WeightFit(network, state.linearization, 1e-2)
     fit = fit_weights("lm", problem, start, None)
     state = state._replace(network=fit.network, linearization=fit.linearization)
-    V, _ = split_layers(evidence.parameter_variance(prior), network.sizes)[0]
+    V, _ = split_layers(priors.parameter_variance(prior), network.sizes)[0]
     expected = 0.0
     for o in range(n_outputs):
-        covariance = data.XT.T @ np.diag(V[:, o]) @ data.XT + evidence.BIAS_VARIANCE
+        covariance = data.XT.T @ np.diag(V[:, o]) @ data.XT + priors.BIAS_VARIANCE
         covariance += np.eye(n_samples) * state.noise / data.weights[o] ** 2
         expected += naive.gaussian_log_density(data.YT[o], covariance)
-    found = sparse_bayes.log_marginal_likelihood(settings, state)
+    found = cycle.log_marginal_likelihood(settings, state)
     assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -152,7 +152,7 @@ def test_without_reweighting_groups_are_a_group_lasso(groups, strength):
     index = np.arange(14).reshape(2, 7)
     members = list(index[:, :6].T if groups == "row" else index[:, :6])
     ridge = np.zeros(14)
-    ridge[index[:, 6]] = strength / evidence.BIAS_VARIANCE
+    ridge[index[:, 6]] = strength / priors.BIAS_VARIANCE
     y = data.YT.ravel() / np.sqrt(noise)
     expected = naive.group_lasso(A, y, members, strength, ridge, n_iter=3000)
     weights, biases = expand(state.network, state.network.theta)
@@ -251,11 +251,11 @@ def test_objective_along_a_fit(curvature, strength, n_samples):
         kappa_weight=1e-1,
     )
     rng = np.random.default_rng(0)
-    prior = evidence.init_prior(network.sizes, ("row", "column"))
-    state = sparse_bayes.init(settings, data, network, prior)
+    prior = priors.init_prior(network.sizes, ("row", "column"))
+    state = cycle.init(settings, data, network, prior)
     sizes = []
     for _ in range(60):
-        state, info = sparse_bayes.step(settings, state, rng)
+        state, info = cycle.step(settings, state, rng)
         expected = naive_objective(settings, state)
         assert_allclose(info.objective_pruned, expected, rtol=1e-8, atol=1e-8)
         assert state.objective == info.objective_pruned
@@ -268,8 +268,8 @@ def test_the_start_of_a_cycle_has_the_old_weights_and_the_new_curvature():
     data = random_data(network)
     settings = make_settings()
     prior = random_prior(network.sizes, ("row", "column"))
-    before = sparse_bayes.init(settings, data, network, prior)
-    after, info = sparse_bayes.step(settings, before, np.random.default_rng(0))
+    before = cycle.init(settings, data, network, prior)
+    after, info = cycle.step(settings, before, np.random.default_rng(0))
     expected = naive_objective(settings, before, at=after.network)
     assert_allclose(info.objective_start, expected, rtol=1e-9)
 
@@ -323,14 +323,14 @@ def test_pruning_raises_the_objective_by_no_more_than_the_thresholds_allow(
         kappa_weight=1e-2,
     )
     unpruned_settings = settings._replace(kappa_variance=0.0, kappa_weight=0.0)
-    prior = evidence.init_prior(sizes, groups)
-    state = sparse_bayes.init(settings, data, network, prior)
+    prior = priors.init_prior(sizes, groups)
+    state = cycle.init(settings, data, network, prior)
     n_pruned = 0
     for _ in range(80):
         # the same cycle twice, without and with its last step
-        whole, _ = sparse_bayes.step(unpruned_settings, state, rng)
+        whole, _ = cycle.step(unpruned_settings, state, rng)
         limit = weight_limit(settings, groups, state.prior)
-        state, info = sparse_bayes.step(settings, state, rng)
+        state, info = cycle.step(settings, state, rng)
         assert_allclose(whole.objective, info.objective, rtol=1e-12)
         if info.n_weights == _count(whole.network):
             assert info.objective_pruned == info.objective
@@ -373,7 +373,7 @@ def test_pruning_raises_the_objective_by_no_more_than_the_thresholds_allow(
 
 def dropped(settings, whole, pruned):
     """Weights below the thresholds that are gone, in the arrays before."""
-    small = evidence.parameter_variance(whole.prior) < settings.kappa_variance
+    small = priors.parameter_variance(whole.prior) < settings.kappa_variance
     small |= np.abs(whole.network.theta) < settings.kappa_weight
     small &= whole.network.keep & ~bias_mask(whole.network)
     position = np.arange(len(small))
@@ -402,7 +402,7 @@ def bias_rise(settings, whole, pruned):
     ):
         before, after = (b**2 for b in layers)
         total += strength * np.sum(np.maximum(after - before, 0.0))
-    return total / evidence.BIAS_VARIANCE
+    return total / priors.BIAS_VARIANCE
 
 
 def _count(network):
@@ -425,11 +425,11 @@ def test_only_relevant_inputs_are_left(seed, strength, spurious):
         tol=1e-4,
     )
     network = init_network((8, 6, 1), "tanh", rng)
-    prior = evidence.init_prior(network.sizes, ("row", "column"))
-    state = sparse_bayes.init(settings, data, network, prior)
+    prior = priors.init_prior(network.sizes, ("row", "column"))
+    state = cycle.init(settings, data, network, prior)
     sizes = [count_parameters(network.sizes)]
     for _ in range(150):
-        state, _ = sparse_bayes.step(settings, state, rng)
+        state, _ = cycle.step(settings, state, rng)
         network = state.network
         sizes.append(count_parameters(network.sizes))
         # later cycles work on smaller arrays
@@ -437,7 +437,7 @@ def test_only_relevant_inputs_are_left(seed, strength, spurious):
         assert len(state.data.XT) == network.sizes[0]
         assert len(state.linearization.gradient) == network.keep.sum()
         assert len(state.linearization.curvature.JTJ) == network.keep.sum()
-        if sparse_bayes.converged(state):
+        if cycle.converged(state):
             break
     assert (np.diff(sizes) <= 0).all()
     assert sizes[-1] < sizes[0] * 0.6
@@ -461,7 +461,7 @@ def test_noise_is_learned_and_may_be_given():
     # the standard error of a variance from 400 observations is 7 %
     assert_allclose(state.noise, 0.25, rtol=0.3)
     # stationary: |r|^2 = noise (n - sum gamma)
-    gamma = sparse_bayes.assess(learned, state).gamma
+    gamma = cycle.assess(learned, state).gamma
     free = data.YT.size - gamma.sum()
     assert_allclose(state.noise, squared_error(state.network, data) / free, rtol=1e-4)
 
@@ -536,11 +536,11 @@ def test_a_fit_goes_on_where_it_was_left():
     network = random_network((3, 3, 1))
     data = random_data(network)
     settings = make_settings(noise_variance="auto", solver="adam", max_iter=2)
-    prior = evidence.init_prior(network.sizes, ("row",))
-    state = sparse_bayes.init(settings, data, network, prior)
+    prior = priors.init_prior(network.sizes, ("row",))
+    state = cycle.init(settings, data, network, prior)
     kept = state.network.theta.copy()
-    first, info = sparse_bayes.step(settings, state, np.random.default_rng(1))
-    again, again_info = sparse_bayes.step(settings, state, np.random.default_rng(1))
+    first, info = cycle.step(settings, state, np.random.default_rng(1))
+    again, again_info = cycle.step(settings, state, np.random.default_rng(1))
     # a step is a function of its state
     assert_array_equal(state.network.theta, kept)
     assert_array_equal(first.network.theta, again.network.theta)
@@ -552,11 +552,11 @@ def test_a_fit_ends():
     network = init_network((6, 1), "tanh", np.random.default_rng(0))
     settings = make_settings(1, noise_variance="auto", tol=1e-3)
     rng = np.random.default_rng(0)
-    prior = evidence.init_prior(network.sizes, ("element",))
-    state = sparse_bayes.init(settings, data, network, prior)
-    assert not sparse_bayes.converged(state)
+    prior = priors.init_prior(network.sizes, ("element",))
+    state = cycle.init(settings, data, network, prior)
+    assert not cycle.converged(state)
     n_cycles = 0
-    while not sparse_bayes.converged(state) and n_cycles < 200:
-        state, _ = sparse_bayes.step(settings, state, rng)
+    while not cycle.converged(state) and n_cycles < 200:
+        state, _ = cycle.step(settings, state, rng)
         n_cycles += 1
     assert 1 < n_cycles < 200

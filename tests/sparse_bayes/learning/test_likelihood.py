@@ -7,9 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from skbayesnn import SparseBayesMLPRegressor
-from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
-from skbayesnn.sparse_bayes.learning import prior as evidence
-from skbayesnn.sparse_bayes.learning import restarts
+from skbayesnn.sparse_bayes.learning import cycle, restarts
+from skbayesnn.sparse_bayes.learning import prior as priors
 from skbayesnn.sparse_bayes.learning.likelihood import (
     MIN_NOISE,
     Gaussian,
@@ -51,11 +50,11 @@ def learn(data, likelihood, n_cycles=60, **options):
         tol=1e-4, kappa_variance=1e-6, kappa_weight=1e-3, **options
     )._replace(likelihood=likelihood)
     network = init_network((len(data.XT), 6, len(data.YT)), "tanh", rng)
-    prior = evidence.init_prior(network.sizes, ("row", "column"))
-    state = sparse_bayes.init(settings, data, network, prior)
+    prior = priors.init_prior(network.sizes, ("row", "column"))
+    state = cycle.init(settings, data, network, prior)
     for _ in range(n_cycles):
-        state, _ = sparse_bayes.step(settings, state, rng)
-        if sparse_bayes.converged(state):
+        state, _ = cycle.step(settings, state, rng)
+        if cycle.converged(state):
             break
     return settings, state
 
@@ -175,9 +174,9 @@ def test_a_weight_fit_at_held_observation_weights_lowers_the_objective(solver):
             lambda state=state: state.data.residuals(state.network), state.noise
         )
         held = state.data.with_observation_weights(weights)
-        state = sparse_bayes.with_data(settings, state, held)
+        state = cycle.with_data(settings, state, held)
         keep = state.network.keep
-        precision = 1.0 / evidence.parameter_variance(state.prior)[keep]
+        precision = 1.0 / priors.parameter_variance(state.prior)[keep]
         form = type(state.linearization.curvature)
         problem = WeightProblem(held, precision, state.noise, form, 3, 1e-9)
         start = WeightFit(state.network, state.linearization, state.memory)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import state_space_cases as cases
 
-from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
+from skbayesnn.sparse_bayes.learning import cycle
 from skbayesnn.sparse_bayes.learning.order_search import _hopeless
 from skbayesnn.sparse_bayes.learning.prior import init_prior
 from skbayesnn.sparse_bayes.learning.problem import settings_of
@@ -42,7 +42,7 @@ def posed(hidden=(2,), seed=0):
     options = learning_options(model._fixed_parameters(), 1)
     settings = settings_of(options, options.likelihood, sizes, data.n_observations)
     prior = init_prior(sizes, ("element",), bool(hidden))
-    state = sparse_bayes.init(settings, data, network, prior)
+    state = cycle.init(settings, data, network, prior)
     return settings, Stage(data, np.inf), state
 
 
@@ -96,8 +96,8 @@ def test_states_go_as_long_as_the_objective_allows():
     rng = np.random.default_rng(0)
     assert not list(reduce_order(settings, stage, state, 20, rng))
     for _ in range(100):
-        state, _ = sparse_bayes.step(settings, state, rng)
-        if sparse_bayes.converged(state):
+        state, _ = cycle.step(settings, state, rng)
+        if cycle.converged(state):
             break
     first = state.objective
     found = [state for state, _ in reduce_order(settings, stage, state, 20, rng)]

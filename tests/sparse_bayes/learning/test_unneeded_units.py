@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbayesnn import SparseBayesMLPRegressor
-from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
+from skbayesnn.sparse_bayes.learning import cycle
 from skbayesnn.sparse_bayes.learning.prior import init_prior
 from skbayesnn.sparse_bayes.learning.problem import pose
 from skbayesnn.sparse_bayes.learning.unneeded_units import (
@@ -31,7 +31,7 @@ def state_of(sizes, skip=False):
     problem = pose(options, X, y[:, None])
     network = init_network(sizes, "tanh", np.random.default_rng(0), skip=skip)
     prior = init_prior(sizes, ("row", "column"), skip)
-    state = sparse_bayes.init(problem.settings, problem.data, network, prior)
+    state = cycle.init(problem.settings, problem.data, network, prior)
     return problem.settings, state
 
 
@@ -104,7 +104,7 @@ def test_noise_leaves_its_mean():
 )
 def test_what_keeps_all_units(fixed):
     settings, state = state_of((6, 3, 1))
-    state = state._replace(idle_cycles=sparse_bayes.PATIENCE)
+    state = state._replace(idle_cycles=cycle.PATIENCE)
 
     def cycles(settings, state):
         rng = np.random.default_rng(0)

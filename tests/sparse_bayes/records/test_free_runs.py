@@ -6,8 +6,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn.sparse_bayes.kernels.recursion import make_feedback
-from skbayesnn.sparse_bayes.learning import cycle as sparse_bayes
-from skbayesnn.sparse_bayes.learning import prior as evidence
+from skbayesnn.sparse_bayes.learning import cycle
+from skbayesnn.sparse_bayes.learning import prior as priors
 from skbayesnn.sparse_bayes.learning.curvature import (
     Diagonal,
     Dual,
@@ -405,11 +405,11 @@ def test_no_cycle_ascends(groups, curvature, solver):
         max_iter=3,
         tol=1e-4,
     )
-    prior = evidence.init_prior(network.sizes, groups, skip=True)
-    state = sparse_bayes.init(settings, data, network, prior)
+    prior = priors.init_prior(network.sizes, groups, skip=True)
+    state = cycle.init(settings, data, network, prior)
     rng, infos = np.random.default_rng(0), []
     for _ in range(25):
-        state, info = sparse_bayes.step(settings, state, rng)
+        state, info = cycle.step(settings, state, rng)
         infos.append(info)
         assert info.objective <= info.objective_start + 1e-9 * abs(info.objective_start)
         # inputs leave the data with the network
