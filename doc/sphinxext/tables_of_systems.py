@@ -459,3 +459,24 @@ def exports():
         step = f"{number(found['stream.step']['ns']['min'] / 1000, 2)} µs"
         rows.append([title, *(cell(found[form]) for form in forms), step])
     return ["model", *forms, "`stream.step` from Python"], rows
+
+
+def static_regression():
+    """Errors of all methods, coverage where there are bands, inputs that are kept."""
+    names = "SparseBayesMLPRegressor", "MLPRegressor", "GaussianProcessRegressor"
+    ours, perceptron, process = names
+    heading = [f"`{ours}`", "its 95 % band holds (%)", "its inputs"]
+    heading += [f"`{perceptron}`", f"`{process}`", "its 95 % band holds (%)"]
+
+    def cells(found, *keys):
+        scales = {"coverage": 100}
+        return [spread(values(found, k), scale=scales.get(k, 1)) for k in keys]
+
+    rows = []
+    for title, found in load("static_regression").items():
+        line = cells(found[ours], "rmse", "coverage")
+        line += [spread(values(found[ours], "n_inputs"), show=lambda n: f"{n:.0f}")]
+        line += cells(found[perceptron], "rmse")
+        line += cells(found[process], "rmse", "coverage")
+        rows.append([title, *line])
+    return ["data", *heading], rows

@@ -417,13 +417,20 @@ class StateSpaceModel:
         Raises
         ------
         ValueError
-            If the model is integrating, or has no point of rest for a value.
+            If the model is integrating, or has no point of rest for a value, and for
+            values of several inputs.
         """
         if self.is_integrating:
             raise ValueError("An integrating model has no static gain.")
         u = self._equations.means[0] if u is None else u
         u = _as_vector(u, self.n_inputs, "u", "inputs").copy()
         values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        if values.ndim > 1:
+            raise ValueError(
+                "values must be those of one input, of shape (n_values,); got shape "
+                f"{values.shape}. Choose the input by input=, and set the others by "
+                "u=."
+            )
         k = self._input_number(input)
         return responses.static_gain(self._equations, u, values, k)
 
@@ -484,6 +491,11 @@ class StateSpaceModel:
 def _as_vector(value, length, name, what):
     """A vector of numbers, real or complex."""
     array = np.asarray(value)
+    if array.dtype.kind in "OUSV":
+        raise ValueError(
+            f"{name} must hold {length} {what} as numbers, in the order of the record; "
+            f"got {value!r}."
+        )
     if array.dtype.kind not in "fc":
         array = array.astype(np.float64)
     if array.size != length or array.ndim > 1:

@@ -326,3 +326,10 @@ def test_two_outputs_have_two_columns():
     space = fit_model("two by two").to_state_space()
     assert space.static_gain([0.0, 0.1], input=1).y.shape == (2, 2)
     assert space.impulse_response(4, input="x1").mean.shape == (4, 2)
+
+
+def test_values_of_several_inputs_are_refused(simple):
+    with pytest.raises(ValueError, match="values must be those of one input"):
+        simple.static_gain([[0.1, 0.2], [0.3, 0.4]])
+    with pytest.raises(ValueError, match="u must hold 1 inputs as numbers.*got {'x0'"):
+        simple.find_operating_point(u={"x0": 0.3})
