@@ -38,9 +38,10 @@ class SparseBayesMLPRegressor(
     pruned. Each cycle is Algorithm 1 of [1]_: a regularised fit of the weights, the
     update of the variances, and pruning. Last, inputs and hidden units are left out one
     after the other, each for some cycles, and stay out where neither the objective nor
-    the marginal likelihood gets worse. Fits with ``kappa_variance`` and
-    ``kappa_weight`` of 0, with ``reweight=False`` or with a diagonal curvature keep
-    them all.
+    the log marginal likelihood gets worse by more than chance: log n and half of it,
+    for n observations, the price of the Bayesian information criterion. Fits with
+    ``kappa_variance`` and ``kappa_weight`` of 0, with a ``reg_lambda`` of 0, with
+    ``reweight=False`` or with a diagonal curvature keep them all.
 
     Parameters
     ----------

@@ -100,6 +100,7 @@ def test_noise_leaves_its_mean():
         {"kappa_variance": 0.0, "kappa_weight": 0.0},
         {"reweight": False},
         {"curvature": "diag"},
+        {"reg_lambda": np.array([0.0, 1.0])},
     ],
 )
 def test_what_keeps_all_units(fixed):
