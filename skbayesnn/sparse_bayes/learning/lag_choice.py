@@ -63,10 +63,10 @@ def choose_lag(make_record, dead_times=()):
 
 
 def longest_between_gaps(Y, starts):
-    """The most lags of outputs that gaps in ``Y`` (n_rows, n_outputs) leave windows.
+    """The most lags of outputs with enough windows between gaps in ``Y``.
 
-    Half as many as a single lag has, at least. Infinite where nothing is missing. Lags
-    of inputs may be longer: they reach over the gaps.
+    Half as many as a single lag has are enough. Infinite where no output is missing, of
+    ``Y`` (n_rows, n_outputs). Lags of inputs may be longer: they reach over the gaps.
     """
     known = np.isfinite(Y).all(axis=1)
     if known.all():

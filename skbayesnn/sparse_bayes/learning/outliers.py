@@ -223,10 +223,11 @@ def _without_short_gaps(Y, starts):
     for first, stop in zip(starts[:-1], starts[1:], strict=True):
         for y in filled[first:stop].T:
             rows = np.flatnonzero(np.isfinite(y))
-            for before, behind in zip(rows[:-1], rows[1:], strict=True):
-                if 1 < behind - before <= SHORT_GAP + 1:
-                    inner = np.arange(before + 1, behind)
-                    y[inner] = np.interp(inner, [before, behind], y[[before, behind]])
+            steps = np.diff(rows)
+            for k in np.flatnonzero((steps > 1) & (steps <= SHORT_GAP + 1)):
+                ends = rows[k : k + 2]
+                inner = np.arange(ends[0] + 1, ends[1])
+                y[inner] = np.interp(inner, ends, y[ends])
     return filled
 
 
