@@ -15,6 +15,7 @@ import numpy as np
 
 from ..network import split_layers
 from . import cycle
+from .overfits import begin_anew
 from .reduction import TRIAL_CYCLES, reduce_network, trial_cycles
 
 # Cycles of a trial behind which its pace is known.
@@ -32,6 +33,9 @@ def remove_units(settings, stage, state, max_cycles, rng):
     has_evidence = settings.reweight and np.all(settings.reg_lambda > 0.0)
     if not (prunes and has_evidence and settings.curvature == "full"):
         return
+    for better, info in begin_anew(settings, stage, state, max_cycles, rng):
+        yield better, info
+        state = better
 
     def trials(state):
         n_cycles = 0

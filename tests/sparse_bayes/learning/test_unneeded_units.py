@@ -5,6 +5,7 @@ import pytest
 
 from skbayesnn import SparseBayesMLPRegressor
 from skbayesnn.sparse_bayes.learning import cycle
+from skbayesnn.sparse_bayes.learning.overfits import begin_anew
 from skbayesnn.sparse_bayes.learning.prior import init_prior
 from skbayesnn.sparse_bayes.learning.problem import pose
 from skbayesnn.sparse_bayes.learning.unneeded_units import (
@@ -14,6 +15,7 @@ from skbayesnn.sparse_bayes.learning.unneeded_units import (
 )
 from skbayesnn.sparse_bayes.network import init_network, split_layers
 from skbayesnn.sparse_bayes.parameters import learning_options
+from skbayesnn.sparse_bayes.records.layout import Stage
 
 
 def noisy(seed, n_rows=300, n_irrelevant=3, noise=0.3):
@@ -84,6 +86,26 @@ def test_irrelevant_inputs_leave_and_the_others_stay():
         gains.append(np.sqrt(np.mean((model.predict(X) - truth) ** 2)))
     assert kept <= 2 and lost == 0
     assert np.median(gains) < 0.15
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fit_that_follows_its_noise_begins_anew(seed):
+    """With 680 weights for 200 rows, one of three passed through all of them."""
+    X, y, truth = noisy(seed, n_rows=200, n_irrelevant=30)
+    model = SparseBayesMLPRegressor(random_state=0).fit(X, y)
+    assert model.noise_variance_**0.5 == pytest.approx(0.3, rel=0.25)
+    relevant = model.feature_relevance_ > 0.0
+    assert relevant[:2].all() and relevant[3:].sum() <= 2
+    X_new, y_new, _ = noisy(seed + 100, n_rows=1000, n_irrelevant=30)
+    mean, std = model.predict(X_new, return_std=True)
+    assert np.mean(np.abs(y_new - mean) < 1.96 * std) > 0.85
+
+
+def test_other_fits_do_not_begin_anew():
+    settings, state = state_of((6, 3, 1))
+    stage = Stage(state.data, 1.0)
+    rng = np.random.default_rng(0)
+    assert not list(begin_anew(settings, stage, state, 20, rng))
 
 
 def test_noise_leaves_its_mean():

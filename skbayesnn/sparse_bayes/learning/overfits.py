@@ -1,0 +1,44 @@
+"""A fit that follows its noise begins anew with a stronger prior.
+
+Where parameters are hardly fewer than observations, one optimum of the evidence is a
+network that passes through all of them: the noise variance goes to zero, and no weight
+can leave any more. With a stronger prior there is no such optimum. From what it leaves,
+the fit goes on as asked; the better of both is the result.
+"""
+
+import numpy as np
+
+from . import cycle
+from . import prior as priors
+
+# Parameters that the data determine, as a fraction of the observations, from which on a
+# fit may follow its noise; and the multiple of the strength with which it begins anew.
+_MOST_DETERMINED, _STRONGER = 0.5, 3.0
+
+
+def begin_anew(settings, stage, state, max_cycles, rng):
+    """Yield ``(state, info)`` of the cycles that lead to a better optimum, if any do.
+
+    ``state`` is where a fit ended.
+    """
+    if not _follows_noise(settings, state):
+        return
+    variances = (np.full_like(v, priors.MAX_VARIANCE) for v in state.prior.variances)
+    prior = state.prior._replace(variances=tuple(variances))
+    cycles, start = [], (state.network, prior)
+    for strength in (_STRONGER, 1.0):
+        asked = settings._replace(reg_lambda=strength * settings.reg_lambda)
+        now = cycle.init(asked, stage.data, *start)
+        for _ in range(max_cycles):
+            now, info = cycle.step(asked, now, rng)
+            cycles.append((now, info))
+            if cycle.converged(now):
+                break
+        start = now.network, now.prior, now.noise, now.likelihood
+    if now.objective < state.objective:
+        yield from cycles
+
+
+def _follows_noise(settings, state):
+    determined = float(cycle.assess(settings, state).gamma.sum())
+    return determined > _MOST_DETERMINED * state.data.n_observations
