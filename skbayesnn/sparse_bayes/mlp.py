@@ -43,6 +43,10 @@ class SparseBayesMLPRegressor(
     ``kappa_variance`` and ``kappa_weight`` of 0, with a ``reg_lambda`` of 0, with
     ``reweight=False`` or with a diagonal curvature keep them all.
 
+    Before that, a fit in which the data determine more parameters than half of the
+    observations, and which may follow its noise, begins anew with three times the
+    ``reg_lambda``, and goes on as asked; the network with the lower objective is kept.
+
     Parameters
     ----------
     hidden_layer_sizes : int or array-like of int, default=(20,)

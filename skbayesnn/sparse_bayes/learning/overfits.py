@@ -19,9 +19,9 @@ _MOST_DETERMINED, _STRONGER = 0.5, 3.0
 def begin_anew(settings, stage, state, max_cycles, rng):
     """Yield ``(state, info)`` of the cycles that lead to a better optimum, if any do.
 
-    ``state`` is where a fit ended.
+    ``state`` is where a fit ended. Nothing is yielded if it did not end by itself.
     """
-    if not _follows_noise(settings, state):
+    if not (cycle.converged(state) and _follows_noise(settings, state)):
         return
     variances = (np.full_like(v, priors.MAX_VARIANCE) for v in state.prior.variances)
     prior = state.prior._replace(variances=tuple(variances))

@@ -25,9 +25,10 @@ _FIRST_CYCLES = 3
 def remove_units(settings, stage, state, max_cycles, rng):
     """Yield ``(state, info)`` of the cycles of every network that needs fewer units.
 
-    ``state`` is where a fit ended. Fits without a prior, reweighting or pruning keep
-    all units, as do those whose evidence is from a diagonal curvature, which is too
-    rough. The trials that fail before one that does not take about ``max_cycles``.
+    ``state`` is where a fit ended. One that follows its noise begins anew before: no
+    unit could leave it. Fits without a prior, reweighting or pruning keep all units, as
+    do those whose evidence is from a diagonal curvature, which is too rough. The trials
+    that fail before one that does not take about ``max_cycles``.
     """
     prunes = settings.kappa_variance > 0.0 or settings.kappa_weight > 0.0
     has_evidence = settings.reweight and np.all(settings.reg_lambda > 0.0)
@@ -65,7 +66,6 @@ def _limit(settings, state):
 
 def _trial(settings, state, drop, rng):
     """The cycles of a network without some weights, as far as they may succeed."""
-
     limit = _limit(settings, state)
 
     def may_go_on(cycles):

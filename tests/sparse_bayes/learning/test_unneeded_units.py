@@ -103,6 +103,7 @@ def test_a_fit_that_follows_its_noise_begins_anew(seed):
 
 def test_other_fits_do_not_begin_anew():
     settings, state = state_of((6, 3, 1))
+    state = state._replace(idle_cycles=cycle.PATIENCE)
     stage = Stage(state.data, 1.0)
     rng = np.random.default_rng(0)
     assert not list(begin_anew(settings, stage, state, 20, rng))
