@@ -244,12 +244,12 @@ def run_start(problem, seed, before=None, n_stages=None):
 
 
 def _reduced(problem, stage, state, rng):
-    """Yield the cycles of smaller networks behind the last stage."""
+    """Yield the cycles behind the last stage, of smaller networks mostly."""
     limit = problem.max_cycles
     cycles = problem.reduce(problem.settings, stage, state, limit, rng)
     for number, (reduced, info) in enumerate(cycles, start=1):
         if problem.verbose:
-            report(f"{number} of smaller networks", stage.horizon, info)
+            report(f"{number} after the fit", stage.horizon, info)
         yield reduced, info
 
 
