@@ -301,7 +301,7 @@ class DynamicSystemRegressor(
         states = check_numbers_of_states(self.n_states)
         data, outliers = without_outliers(data, self.outliers, self.noise)
         data, options = self._as_rows_allow(data, kinds, grids[0], states)
-        settings = self._settings_of_fits(of_lags)
+        settings = self._settings_of_fits(of_lags, data)
         units = check_hidden_layer_sizes(settings.states["hidden_layer_sizes"])
         make_search = of_lags._search_of_lags(
             *(data, *grids),
@@ -354,14 +354,14 @@ class DynamicSystemRegressor(
         copy_input_attributes(self, search)
         return search
 
-    def _settings_of_fits(self, of_lags):
+    def _settings_of_fits(self, of_lags, data):
         units = self.hidden_layer_sizes
         states = {
             "hidden_layer_sizes": UNITS_OF_STATES if isinstance(units, str) else units,
             "noise": self.noise,
             "n_restarts": STATES_STARTS,
         }
-        return of_lags._settings_of_fits()._replace(states=states)
+        return of_lags._settings_of_fits(data)._replace(states=states)
 
 
 def _run_in(lags, states):

@@ -14,6 +14,7 @@ from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .learning.dead_times import dead_times
 from .learning.integration import may_integrate
+from .learning.lag_choice import longest_between_gaps
 from .parameters import (
     LARGEST,
     SEARCH_CONSTRAINTS,
@@ -348,7 +349,7 @@ class SparseBayesNARXRegressorCV(
         make_search = self._search_of_lags(data, *grids)
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)
-        options = self._settings_of_fits(), make_search, callbacks, task
+        options = self._settings_of_fits(data), make_search, callbacks, task
         found = search_members(self, data, *options)
         self._store(found, outliers)
         callbacks.end(task, lambda: fitted_attributes(self))
@@ -356,10 +357,11 @@ class SparseBayesNARXRegressorCV(
             print(self.summary_)
         return self
 
-    def _settings_of_fits(self):
+    def _settings_of_fits(self, data):
         """`Settings` of networks of lags."""
         lags = {name: getattr(self, name) for name in SHARED_BY_FITS}
-        return Settings(self.focus, lags, {}, tuple(input_names(self)))
+        longest = longest_between_gaps(data.without_doubtful(data.Y), data.starts)
+        return Settings(self.focus, lags, {}, tuple(input_names(self)), longest)
 
     def _cut(self, given):
         """The record in stretches, and what is tried on it.

@@ -988,3 +988,18 @@ def test_fits_that_err_far_more_than_they_should_are_left_out(monkeypatch, data)
     # all stay where all are poor
     poor[:] = ["network", "states"]
     assert quietly(estimator(max_cycles=3), *data).kinds_ == poor
+
+
+def test_lags_of_inputs_reach_over_missing_outputs():
+    """Those longer than from one gap to the next had no complete window at all."""
+    rng = np.random.default_rng(0)
+    u, y = rng.standard_normal((600, 1)), np.zeros(600)
+    for t in range(10, 600):
+        y[t] = 0.7 * y[t - 1] + u[t - 10, 0] + 0.05 * rng.standard_normal()
+    gaps = np.where(np.arange(600) % 7 == 0, np.nan, y)
+    model = DynamicSystemRegressor(kinds=("linear",), random_state=0).fit(u, gaps)
+    assert "x0(t-10)" in model.lag_relevance_
+    assert "y(t-7)" not in model.lag_relevance_
+    free = model.predict(u, y_init=y[: model.max_lag_])
+    # the noise alone makes 0.07
+    assert np.sqrt(np.mean((free - y) ** 2)) < 0.12

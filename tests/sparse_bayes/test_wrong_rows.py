@@ -129,8 +129,9 @@ def test_doubtful_outputs_are_neither_fitted_nor_scored():
     candidate = Candidate("linear", "prediction", 2, 0.0, True)
     search = estimator()
     search.n_features_in_ = 1
-    settings = search._settings_of_fits()
     starts = np.array([0, N_ROWS])
+    given = TrainingRecord(u, y[:, None], starts, True, {"n_features_in_": 1})
+    settings = search._settings_of_fits(Data(given, stretches(starts, 3)))
 
     def scored(value, fold):
         Y = np.where(doubtful, value, y[:, None])

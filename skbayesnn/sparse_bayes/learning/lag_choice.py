@@ -65,16 +65,17 @@ def choose_lag(make_record, dead_times=()):
 def longest_between_gaps(Y, starts):
     """The most lags of outputs with enough windows between gaps in ``Y``.
 
-    Half as many as a single lag has are enough. Infinite where no output is missing, of
-    ``Y`` (n_rows, n_outputs). Lags of inputs may be longer: they reach over the gaps.
+    Half as many as a single lag has are enough. Infinite where few outputs are missing,
+    of ``Y`` (n_rows, n_outputs). Lags of inputs may be longer, and reach over gaps.
     """
     known = np.isfinite(Y).all(axis=1)
     if known.all():
         return np.inf
     before = n_complete_before(Y[:, :0], Y, starts)
     n_windows = {n: np.count_nonzero(known & (before >= n)) for n in CANDIDATES}
-    fewest = max(1, n_windows[CANDIDATES[0]] / 2)
-    return max((n for n in CANDIDATES if n_windows[n] >= fewest), default=CANDIDATES[0])
+    enough = max(1, n_windows[CANDIDATES[0]] / 2)
+    longest = max((n for n in CANDIDATES if n_windows[n] >= enough), default=1)
+    return np.inf if longest == CANDIDATES[-1] else longest
 
 
 def _comparable(make_record, rows):

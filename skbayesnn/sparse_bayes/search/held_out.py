@@ -82,12 +82,15 @@ class Settings(NamedTuple):
     focus : errors that are compared
     lags, states : dict of parameters of networks of lags and of hidden states
     input_names : by which dead times are told
+    longest_outputs : lags of outputs, however long those of inputs are, see
+        `longest_between_gaps`
     """
 
     focus: str
     lags: dict
     states: dict
     input_names: tuple = ()
+    longest_outputs: float = np.inf
 
 
 class Data(NamedTuple):
@@ -288,7 +291,7 @@ def make_model(candidate, seed, settings):
         parameters["hidden_layer_sizes"] = ()
     return SparseBayesNARXRegressor(
         candidate.input_lags(settings.input_names),
-        candidate.lag,
+        min(candidate.lag, settings.longest_outputs),
         include_current_input=candidate.current_input,
         output=candidate.output,
         reg_lambda=candidate.reg_lambda,
