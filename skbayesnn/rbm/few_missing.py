@@ -7,6 +7,7 @@ no chain is needed, and nothing is left to chance.
 import numpy as np
 
 from . import model as rbm_model
+from .states import all_states
 
 # States that are looked at together: their memory.
 _BLOCK = 8192
@@ -56,7 +57,7 @@ def fill(rbm, values, missing, draws):
 def _fill_block(rbm, values, places, u):
     """The values (n_rows, n_missing) in the ``places`` of some rows."""
     n_rows, n_missing = places.shape
-    states = _all_states(n_missing)
+    states = all_states(n_missing, np.float32)
     V = np.repeat(values[:, None], len(states), axis=1)
     row, state = np.ogrid[:n_rows, : len(states)]
     V[row[:, :, None], state[:, :, None], places[:, None]] = states
@@ -73,8 +74,3 @@ def choose(p, u):
     """For each row of probabilities a column, by a uniform random number (n_rows,)."""
     edges = np.cumsum(p, axis=1)[:, :-1]
     return (u[:, None] >= edges).sum(axis=1)
-
-
-def _all_states(n):
-    """All states of ``n`` units, (2**n, n)."""
-    return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(np.float32)

@@ -21,10 +21,9 @@ from scipy.special import logsumexp, softmax
 
 from .._sklearn import one_blas_thread
 from . import few_missing
-from .likelihood.exact import all_states
 from .model import RBM, is_standard
 from .row_mixture import RowMixture
-from .states import by_feature, product
+from .states import all_states, by_feature, product
 
 # Hidden units at most whose states are all listed, and states times features: what is
 # kept in memory.

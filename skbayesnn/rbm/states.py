@@ -177,6 +177,16 @@ def weigh_transposed(states, weights):
     return sums
 
 
+def all_states(n_units, dtype=np.float64):
+    """All states of units, (2**n_units, n_units)."""
+    return numbered_states(np.arange(2**n_units), n_units, dtype)
+
+
+def numbered_states(numbers, n_units, dtype=np.float64):
+    """States of units by their numbers, the first unit changing fastest."""
+    return ((numbers[:, None] >> np.arange(n_units)) & 1).astype(dtype)
+
+
 def draw(x, bias, place):
     """Binary states of units with the inputs ``x``; ``place`` is (seed, step, row)."""
     states = np.empty(x.shape, dtype=np.uint8)

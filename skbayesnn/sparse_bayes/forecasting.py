@@ -182,7 +182,7 @@ def _future_inputs(estimator, n_steps, X):
 
 def _query_after(estimator, end, U, fill_inputs):
     """The record of the rows of the end, and those that are asked for behind them."""
-    model, ensemble = estimator._model, estimator._model.ensemble
+    ensemble = estimator._model.ensemble
     n_before = n_known = len(end.U)
     U = np.concatenate([end.U, U])
     Y = np.concatenate([end.Y, np.full((len(U) - n_before, end.Y.shape[1]), np.nan)])
@@ -201,4 +201,4 @@ def _query_after(estimator, end, U, fill_inputs):
             # nothing but this window counts
             U, Y, n_known, n_before = U[first:], Y[first:], max_lag, n_before - first
     starts = np.array([0, len(U)])
-    return Query(make_record(model, U, Y, starts), n_known, n_before)
+    return Query(make_record(U, Y, starts), n_known, n_before)

@@ -180,7 +180,7 @@ def _query_measured(estimator, X, y, sessions):
         )
     checks.check_lengths(U, Y, "X", "y")
     starts = _sessions_in_time(estimator, sessions, axis, len(Y))
-    return Query(make_record(model, U, Y, starts), model.ensemble.max_lag)
+    return Query(make_record(U, Y, starts), model.ensemble.max_lag)
 
 
 def _query_free_run(estimator, U, starts, y_init, X_init):
@@ -199,7 +199,7 @@ def _query_free_run(estimator, U, starts, y_init, X_init):
         return _start_before(model, U, known)
     Y = np.full((len(U), known.shape[1]), np.nan)
     Y[: len(known)] = known
-    return Query(make_record(model, U, Y, starts), len(known))
+    return Query(make_record(U, Y, starts), len(known))
 
 
 def _check_initial_outputs(estimator, U, starts, y_init, X_init):
@@ -249,7 +249,7 @@ def _start_before(model, U, known):
     Y = np.full((len(U), known.shape[1]), np.nan)
     Y[:n_before] = estimated
     Y[n_before : n_before + len(known)] = known
-    record = make_record(model, U, Y, np.array([0, len(Y)]))
+    record = make_record(U, Y, np.array([0, len(Y)]))
     return Query(record, n_before + len(known), n_before)
 
 
@@ -262,7 +262,7 @@ def _prepend(model, U, starts, before, known):
         outputs += [known, np.full((stop - start, known.shape[1]), np.nan)]
     shift = n_before * np.arange(len(starts))
     U, Y = np.concatenate(records), np.concatenate(outputs)
-    return Query(make_record(model, U, Y, starts + shift), n_before, n_before)
+    return Query(make_record(U, Y, starts + shift), n_before, n_before)
 
 
 def query_after_state(estimator, X, y, y_init, X_init):
@@ -275,7 +275,7 @@ def query_after_state(estimator, X, y, y_init, X_init):
     U = check_inputs(estimator, X)
     model = estimator._model
     Y = np.empty((len(U), model.ensemble.n_outputs))
-    return Query(make_record(model, U, Y, np.array([0, len(U)])), 0)
+    return Query(make_record(U, Y, np.array([0, len(U)])), 0)
 
 
 def fill_after_state(query, state, way):
@@ -308,6 +308,6 @@ def rows_before(estimator, X_init, y_init):
     return query.record.U, query.record.Y
 
 
-def make_record(model, U, Y, starts):
-    # every member has lags of its own, or states
+def make_record(U, Y, starts):
+    """A `Record` without lags: every member of an ensemble has its own, or states."""
     return Record(U, Y, None, starts)

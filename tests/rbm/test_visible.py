@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive
 from skbayesnn.rbm.likelihood import annealing, exact
+from skbayesnn.rbm.states import all_states
 from skbayesnn.rbm.visible import BINARY, BinaryUnits
 
 LOG_2_PI = np.log(2.0 * np.pi)
@@ -98,7 +99,7 @@ def gaussian_model(n_units=3, n_features=2, seed=0, c=None):
 def mixture(rbm):
     """The marginal over the visible units: log weights and means of Gaussians."""
     W, b, a = (np.asarray(array, dtype=np.float64) for array in rbm[:3])
-    H = exact.all_states(len(b))
+    H = all_states(len(b))
     means = H @ W + a
     log_weights = H @ b + 0.5 * (np.square(means) + LOG_2_PI).sum(axis=1)
     return log_weights, means

@@ -134,7 +134,7 @@ def step(settings, state, rows, seed):
     strength = objective.unit_penalty
     if settings.unit_penalty is None:
         state = state._replace(unit_penalty=strength)
-    gap, worst, harm = _judge_units(settings, state, objective, searched, unit)
+    gap, worst, harm = _judge_units(state, objective, searched, unit)
     may_go = settings.away_steps and len(state.rbm.weights)
     if may_go and harm > max(unit.value, settings.tol):
         # the minimum over many units is biased: check it on other samples
@@ -378,7 +378,7 @@ def _objective(settings, state, unit_penalty):
     )
 
 
-def _judge_units(settings, state, objective, samples, unit):
+def _judge_units(state, objective, samples, unit):
     """Frank-Wolfe gap of (9), and the present unit that does most harm.
 
     Returns the gap in nats, the unit's index, and the gain of its removal: always the

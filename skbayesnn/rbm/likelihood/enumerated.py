@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from ..model import free_energy, hidden_means, make_rbm
-from .exact import all_states
+from ..states import all_states
 
 # Features up to which a step takes no longer than one of chains.
 _MAX_FEATURES = 12

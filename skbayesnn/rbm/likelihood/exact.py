@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..model import is_standard
-from ..states import sum_softplus
+from ..states import all_states, numbered_states, sum_softplus
 from . import forest
 
 # Units whose states are enumerated.
@@ -44,16 +44,6 @@ def size(rbm):
     return rbm.weights.shape[0 if _sums_over_hidden(rbm) else 1]
 
 
-def all_states(n_units):
-    """(2**n_units, n_units), float64."""
-    return _states(np.arange(2**n_units), n_units)
-
-
-def _states(numbers, n_units):
-    """States of units by their numbers, the first unit changing fastest."""
-    return ((numbers[:, None] >> np.arange(n_units)) & 1).astype(np.float64)
-
-
 def _sums_over_hidden(rbm):
     n_units, n_features = rbm.weights.shape
     if rbm.units.enumerable:
@@ -81,7 +71,7 @@ def _sum_over(outer, inner, matrix, log_factors):
     parts = []
     for first in range(0, 2**n_high, 2**_HIGH_UNITS):
         last = min(first + 2**_HIGH_UNITS, 2**n_high)
-        high = _states(np.arange(first, last), n_high)
+        high = numbered_states(np.arange(first, last), n_high)
         total = log_factors(low_inputs, high @ matrix[n_low:])
         total += low_energy
         total += (high @ outer[n_low:])[:, None]

@@ -10,7 +10,7 @@ from ..._random import Stream, generator
 from ..._sklearn import on_one_blas_thread
 from ..learning import contrastive
 from ..likelihood import enumerated
-from ..likelihood.exact import all_states
+from ..states import all_states
 from .start import start_training
 
 # Updates that one step counts as. With 5, the first round overfits 100 rows.

@@ -149,7 +149,7 @@ class Rows:
     def shares(self):
         """(2**n_features,) fraction of the rows in each state; computed once.
 
-        In the order of `likelihood.exact.all_states`; for few features, of 0 and 1.
+        In the order of `states.all_states`; for few features, of 0 and 1.
         """
         if self._shares is None:
             places, counts = 2 ** np.arange(self.n_features), 0

@@ -9,6 +9,7 @@ from sklearn.neural_network import BernoulliRBM
 from skbayesnn import FrankWolfeRBM
 from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.likelihood import exact, forest
+from skbayesnn.rbm.states import all_states
 
 
 def sparse_rbm(n_units, n_features, share, seed):
@@ -21,7 +22,7 @@ def sparse_rbm(n_units, n_features, share, seed):
 
 
 def enumerated(rbm):
-    states = exact.all_states(rbm.weights.shape[1])
+    states = all_states(rbm.weights.shape[1])
     return logsumexp(-rbm_model.free_energy(rbm, states))
 
 

@@ -8,8 +8,9 @@ from sklearn.base import clone
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm.likelihood import enumerated
-from skbayesnn.rbm.likelihood.exact import all_states, log_partition
+from skbayesnn.rbm.likelihood.exact import log_partition
 from skbayesnn.rbm.model import make_rbm
+from skbayesnn.rbm.states import all_states
 from skbayesnn.rbm.training.rows import Rows
 
 

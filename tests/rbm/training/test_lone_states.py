@@ -13,6 +13,7 @@ from rbm_models import random_model, twin
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.rbm import listed_states
 from skbayesnn.rbm.likelihood import exact
+from skbayesnn.rbm.states import all_states
 from skbayesnn.rbm.training import lone_states
 from skbayesnn.rbm.training.job import Job
 from skbayesnn.rbm.training.rows import Rows
@@ -187,7 +188,7 @@ def test_samples_contain_the_state(fitted):
 def conditional(model, row):
     """Probability of the first feature that is free, by all hidden states."""
     rbm, held = model._training_rbm(), ~np.isnan(row)
-    h = exact.all_states(len(rbm.weights))
+    h = all_states(len(rbm.weights))
     y = h @ rbm.weights.astype(float) + rbm.visible
     log_p = h @ rbm.hidden + y[:, held] @ row[held]
     log_p += np.logaddexp(0.0, y[:, ~held]).sum(axis=1)

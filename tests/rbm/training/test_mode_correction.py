@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.rbm import model as rbm_model
-from skbayesnn.rbm.likelihood.exact import all_states, log_partition
+from skbayesnn.rbm.likelihood.exact import log_partition
+from skbayesnn.rbm.states import all_states
 from skbayesnn.rbm.training import mode_correction
 from skbayesnn.rbm.training.rows import Rows
 from skbayesnn.rbm.training.start import base_of

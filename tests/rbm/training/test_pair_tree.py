@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm import model as rbm_model
-from skbayesnn.rbm.likelihood.exact import all_states, log_partition
+from skbayesnn.rbm.likelihood.exact import log_partition
+from skbayesnn.rbm.states import all_states
 from skbayesnn.rbm.training import pair_tree
 from skbayesnn.rbm.training.pair_tree import tree_model
 from skbayesnn.rbm.training.rows import Rows
