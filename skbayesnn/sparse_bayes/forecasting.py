@@ -189,12 +189,13 @@ def _query_after(estimator, end, U, fill_inputs):
     U = fill_missing(U, np.array([0, len(U)]), fill_inputs)
     if not ensemble.has_states:
         max_lag = ensemble.max_lag
-        first = last_window(U[:n_before], Y[:n_before], max_lag)
+        first = last_window(U[:n_before], Y[:n_before], ensemble)
         if first is None:
             raise ValueError(
-                f"The record has no max_lag_={max_lag} complete rows one behind the "
-                "other from which a forecast could start. Pass a longer X_past and "
-                "y_past, or fill_inputs if only inputs are missing."
+                f"The record has no max_lag_={max_lag} rows in turn with all inputs, "
+                f"and with the last {ensemble.output_reach} outputs, from which a "
+                "forecast could start. Pass a longer X_past and y_past, or fill_inputs "
+                "if only inputs are missing."
             )
         n_known = first + max_lag
         if not ensemble.filters:

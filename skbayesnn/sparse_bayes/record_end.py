@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._saved_state import saved_as
-from .records.lags import is_complete
+from .records.lags import n_complete_before
 
 # Of a record whose states are estimated: a filter has forgotten what was before.
 MOST_ROWS = 2000
@@ -30,31 +30,35 @@ def end_for(ensemble, U, Y, time=None):
     """The `RecordEnd` of one session from which networks of any kind go on."""
     first = len(U)
     if not ensemble.has_states:
-        first = _first_needed(U, Y, ensemble.max_lag)
+        first = _first_needed(U, Y, ensemble)
     if ensemble.filters:
         first = min(first, max(0, len(U) - MOST_ROWS))
     return RecordEnd(U[first:].copy(), Y[first:].copy(), time)
 
 
-def last_window(U, Y, n_rows):
-    """First row of the last so many rows without a gap, or None if there are none."""
-    complete = is_complete(U, Y)
-    # rows before each one that are complete without a gap
-    gaps = np.where(complete, -1, np.arange(len(Y)))
-    length = np.arange(len(Y)) - np.maximum.accumulate(gaps)
-    ends = np.flatnonzero(length >= n_rows)
-    if not n_rows:
-        return len(Y)
-    return int(ends[-1]) + 1 - n_rows if len(ends) else None
+def last_window(U, Y, ensemble):
+    """First row of the last window from which a run can start, or None.
+
+    It has ``max_lag`` rows without a missing input, the last of which, as far as lags
+    of outputs reach, have no missing output.
+    """
+    n_rows, starts = ensemble.max_lag, np.array([0, len(Y)])
+    # of a row behind the record as well
+    U = np.concatenate([U, np.zeros((1, U.shape[1]))])
+    Y = np.concatenate([Y, np.zeros((1, Y.shape[1]))])
+    ready = n_complete_before(U, Y[:, :0], starts + [0, 1]) >= n_rows
+    ready &= n_complete_before(U[:, :0], Y, starts + [0, 1]) >= ensemble.output_reach
+    behind = np.flatnonzero(ready)
+    return int(behind[-1]) - n_rows if len(behind) else None
 
 
-def _first_needed(U, Y, max_lag):
+def _first_needed(U, Y, ensemble):
     """Where the rows begin in which the last window is, whether inputs are filled."""
-    first = last_window(U, Y, max_lag)
+    first = last_window(U, Y, ensemble)
     if first is not None:
         # once inputs are filled there may be a later one, behind this one
         return first
-    first = last_window(U[:, :0], Y, max_lag)
+    first = last_window(np.zeros_like(U), Y, ensemble)
     if first is None:
         return len(Y)
     known = np.isfinite(U[: first + 1])

@@ -67,6 +67,20 @@ def test_another_record_is_followed(model):
     assert_array_equal(again.y_pred, early.y_pred)
 
 
+def test_outputs_that_no_lag_reads_may_be_missing():
+    """At the end of the record, where inputs act later than outputs."""
+    model = SparseBayesNARXRegressor(6, 2, **EASY).fit(U[:PAST], Y[:PAST])
+    holes = Y[:PAST].copy()
+    holes[[-6, -4]] = np.nan
+    ahead = model.forecast(X_future=BEHIND, X_past=U[:PAST], y_past=holes)
+    assert_array_equal(ahead.y_pred, model.forecast(X_future=BEHIND).y_pred)
+    # from a record that was fitted, too
+    holey = SparseBayesNARXRegressor(6, 2, **EASY).fit(U[:PAST], holes)
+    window = dict(X_init=U[PAST - 6 : PAST], y_init=holes[-6:])
+    expected = holey.predict(BEHIND, **window)
+    assert_array_equal(holey.forecast(X_future=BEHIND).y_pred, expected)
+
+
 def test_a_gap_at_the_end_of_the_record_is_bridged(model):
     y = Y.copy()
     y[PAST - 3 : PAST] = np.nan
@@ -221,7 +235,10 @@ def test_what_a_forecast_needs(model):
         (dict(n_steps=3, X_future=BEHIND), "n_steps=3 rows; got 30"),
         (dict(X_future=BEHIND, X_past=U), "X_past needs y_past"),
         (dict(X_future=BEHIND, y_past=Y), "X_past must hold the 1 inputs"),
-        (dict(X_future=BEHIND, X_past=U[:1], y_past=Y[:1]), "no max_lag_=2 complete"),
+        (
+            dict(X_future=BEHIND, X_past=U[:1], y_past=Y[:1]),
+            "no max_lag_=2 rows in turn with all",
+        ),
         (dict(X_future=BEHIND, X_past=U, y_past=Y[:-1]), "inconsistent numbers"),
         (dict(X_future=BEHIND, coverage=1.0), "coverage must be between 0 and 1"),
         (dict(X_future=BEHIND, n_paths=-1), "n_paths must be an integer of at least 0"),
