@@ -43,6 +43,11 @@ class ConversionsMixin:
         -------
         rbm : estimator of the same class
             A fitted copy, with its own partition function.
+
+        Raises
+        ------
+        ValueError
+            If ``n_components`` is negative, or more than there are.
         """
         check_is_fitted(self)
         k = check_count(n_components, "n_components", 0)

@@ -84,6 +84,11 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         V : ndarray of shape (n_samples, n_features_in_), dtype of ``components_``
             E[v | h], probabilities.
+
+        Raises
+        ------
+        ValueError
+            If ``H`` has not a column for each unit, or holds missing values.
         """
         check_is_fitted(self)
         check_container(H, "H")

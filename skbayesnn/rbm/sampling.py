@@ -145,6 +145,14 @@ class SamplingMixin:
         X : ndarray of shape (n_samples, n_features), dtype of ``components_``
             The given values as 0 and 1 by ``binarize`` (unchanged with
             ``binarize=None``), and the missing ones.
+
+        Raises
+        ------
+        ValueError
+            For another ``strategy``, fewer than two ``n_steps``, and values that are no
+            states.
+        TypeError
+            For a sparse matrix.
         """
         check_is_fitted(self)
         if strategy not in ("mean", "sample"):

@@ -294,6 +294,12 @@ class DynamicPredictorMixin(
         stream : StreamingPredictor
             Its ``step(u)`` predicts a row; ``update(y)`` tells it what was measured.
 
+        Raises
+        ------
+        ValueError
+            For ``state`` beside ``X_init`` or ``y_init``, for one of these without the
+            other, for too few rows, and for missing outputs that lags read.
+
         Warns
         -----
         MissingInputWarning
@@ -447,6 +453,11 @@ class DynamicPredictorMixin(
         score : float
             :math:`R^2`, averaged over outputs; minus infinity if a prediction
             diverged.
+
+        Raises
+        ------
+        ValueError
+            If no row can be scored, and as ``predict``.
         """
         if isinstance(horizon, str) and horizon == "auto":
             # hidden states are fitted to free runs in any case

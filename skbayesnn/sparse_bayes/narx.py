@@ -474,6 +474,11 @@ class SparseBayesNARXRegressor(
         -------
         names : ndarray of shape (n_regressors,), dtype object
             Such as "x0(t)", "x0(t-1)", "y(t-1)".
+
+        Raises
+        ------
+        ValueError
+            If ``input_features`` are not as many as the inputs.
         """
         check_is_fitted(self, "max_lag_")
         if input_features is None:
