@@ -3,8 +3,8 @@ r"""Inputs and hidden units that are not needed leave a network, see `reduction`
 The ones without which the errors rise least are tried first. A network without one is
 kept if neither the objective nor the evidence is worse by more than the price of a
 unit. With a strength above 1, the objective alone would give up what the data support:
-it weighs them less. A trial ends early where the objective, at the pace of its last
-cycle, would not come down as far.
+it weighs them less. A trial ends early where the objective is lower than with the unit,
+or would not come down as far at the pace of its last cycle.
 
 The price is that of the Bayesian information criterion, :math:`\log n` for a variance:
 both are the best over the variances of the unit's weights, which follow the noise a
@@ -73,7 +73,9 @@ def _trial(settings, state, drop, rng):
             return True
         before, now = (found.objective for found, _ in cycles[-2:])
         n_left = TRIAL_CYCLES - len(cycles)
-        return now - n_left * max(before - now, 0.0) <= limit
+        can_come_down = now - n_left * max(before - now, 0.0) <= limit
+        # what is better already need not end here: the last network does
+        return can_come_down and now > state.objective
 
     smaller = cycle.without(settings, state, drop)
     smaller = smaller._replace(lowest_objective=np.inf, idle_cycles=0)
