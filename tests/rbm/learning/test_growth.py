@@ -354,7 +354,7 @@ def test_the_gap_bounds_what_a_model_can_gain():
     unit = fw.search(
         objective, searched, fw.choose_start(objective, searched, rng), 20, 1e-9
     )
-    gap, worst, harm = growth._judge_units(SETTINGS, state, objective, searched, unit)
+    gap, worst, harm = growth._judge_units(state, objective, searched, unit)
     W, hidden, _, c = twin(state.rbm)
 
     def linear(w, b):
