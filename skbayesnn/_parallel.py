@@ -36,8 +36,7 @@ def at_hand(*shared):
     """
     backend, n_jobs = parallel.get_active_backend()
     client = getattr(backend, "client", None)
-    # within a call to a worker, an argument that is known by its value may be lost
-    # (distributed issue 3703)
+    # within a call to a worker, joblib does it, see `Shared`
     if client is None or _in_worker():
         return nullcontext()
     options = backend.submit_kwargs | {

@@ -15,7 +15,7 @@ from .._time_axis import (
     split_sessions,
     split_time,
 )
-from .records.lags import n_complete_before
+from .records.lags import can_begin
 from .records.layout import Record, outputs_before
 from .records.missing_inputs import check_way, fill_missing
 
@@ -111,8 +111,7 @@ def _from_complete_windows(query, reach):
     a session of their own, in which nothing is predicted.
     """
     U, Y, _, starts = query.record
-    ready = n_complete_before(U, Y[:, :0], starts) >= query.n_known
-    ready &= n_complete_before(U[:, :0], Y, starts) >= reach
+    ready = can_begin(U, Y, starts, query.n_known, reach)
     first = [
         start + ready[start:stop].argmax() - query.n_known
         for start, stop in itertools.pairwise(starts)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._saved_state import saved_as
-from .records.lags import n_complete_before
+from .records.lags import can_begin
 
 # Of a record whose states are estimated: a filter has forgotten what was before.
 MOST_ROWS = 2000
@@ -42,14 +42,12 @@ def last_window(U, Y, ensemble):
     It has ``max_lag`` rows without a missing input, the last of which, as far as lags
     of outputs reach, have no missing output.
     """
-    n_rows, starts = ensemble.max_lag, np.array([0, len(Y)])
-    # of a row behind the record as well
-    U = np.concatenate([U, np.zeros((1, U.shape[1]))])
-    Y = np.concatenate([Y, np.zeros((1, Y.shape[1]))])
-    ready = n_complete_before(U, Y[:, :0], starts + [0, 1]) >= n_rows
-    ready &= n_complete_before(U[:, :0], Y, starts + [0, 1]) >= ensemble.output_reach
+    # in the row behind the record as well
+    U, Y = (np.pad(array, [(0, 1), (0, 0)]) for array in (U, Y))
+    session = np.array([0, len(Y)])
+    ready = can_begin(U, Y, session, ensemble.max_lag, ensemble.output_reach)
     behind = np.flatnonzero(ready)
-    return int(behind[-1]) - n_rows if len(behind) else None
+    return int(behind[-1]) - ensemble.max_lag if len(behind) else None
 
 
 def _first_needed(U, Y, ensemble):

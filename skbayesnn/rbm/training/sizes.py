@@ -258,8 +258,8 @@ def _compare_overfits(settings, run, winner, trials):
     n_rounds = winner.outcome.training.n_iter + _MORE_ROUNDS
 
     def until(settings, adapting):
-        reaches = not plans.cannot_reach(adapting, winner.score, n_rounds)
-        return plans.has_decay_or_cools(settings, adapting) or not reaches
+        is_over = plans.has_decay_or_cools(settings, adapting)
+        return is_over or plans.cannot_reach(adapting, winner.score, n_rounds)
 
     further = partial(further, n_rounds=n_rounds, until=until)
     fewer, others = _others(winner, trials.values())

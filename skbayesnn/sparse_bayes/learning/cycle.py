@@ -186,6 +186,15 @@ def step(settings, state, rng):
     return state, info
 
 
+def steps(settings, state, rng, n_cycles):
+    """Yield ``(state, info)`` of so many cycles at most, until nothing changes."""
+    for _ in range(n_cycles):
+        if converged(state):
+            return
+        state, info = step(settings, state, rng)
+        yield state, info
+
+
 def _weight_observations(settings, state):
     """The state at the observation weights of its residuals, if there are any."""
     residuals = _residuals(state)

@@ -17,7 +17,7 @@ _MOST_DETERMINED, _STRONGER = 0.5, 3.0
 
 
 def begin_anew(settings, stage, state, max_cycles, rng):
-    """Yield ``(state, info)`` of the cycles that lead to a better optimum, if any do.
+    """Yield ``(state, info)`` of the last cycles to a better optimum, if there is one.
 
     ``state`` is where a fit ended. Nothing is yielded if it did not end by itself.
     """
@@ -25,16 +25,14 @@ def begin_anew(settings, stage, state, max_cycles, rng):
         return
     variances = (np.full_like(v, priors.MAX_VARIANCE) for v in state.prior.variances)
     prior = state.prior._replace(variances=tuple(variances))
-    cycles, start = [], (state.network, prior)
+    start = state.network, prior
     for strength in (_STRONGER, 1.0):
         asked = settings._replace(reg_lambda=strength * settings.reg_lambda)
-        now = cycle.init(asked, stage.data, *start)
-        for _ in range(max_cycles):
-            now, info = cycle.step(asked, now, rng)
-            cycles.append((now, info))
-            if cycle.converged(now):
-                break
+        begun = cycle.init(asked, stage.data, *start)
+        cycles = list(cycle.steps(asked, begun, rng, max_cycles))
+        now, _ = cycles[-1]
         start = now.network, now.prior, now.noise, now.likelihood
+    # the objectives of the stronger prior are none of this fit
     if now.objective < state.objective:
         yield from cycles
 

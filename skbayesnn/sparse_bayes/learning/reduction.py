@@ -5,6 +5,8 @@ one would do, none is: the objective would be lower without them, but a fit that
 it step by step stays where it is.
 """
 
+import numpy as np
+
 from . import cycle
 
 # Cycles in which a smaller network has to become as good as it is asked to.
@@ -38,11 +40,18 @@ def reduce_network(settings, state, max_cycles, rng, trials, is_enough):
             break
         yield from kept
         state, is_smaller = kept[-1][0], True
-    for _ in range(max_cycles if is_smaller else 0):
-        if cycle.converged(state):
-            return
-        state, info = cycle.step(settings, state, rng)
-        yield state, info
+    if is_smaller:
+        yield from cycle.steps(settings, state, rng, max_cycles)
+
+
+def price(settings, data, n_parameters):
+    r"""By how much a part with so many parameters has to lower the objective.
+
+    :math:`\log n` for each, that of the Bayesian information criterion: the objective
+    is the best over them, and follows the noise a little.
+    """
+    strength = max(float(np.mean(settings.reg_lambda)), 1.0)
+    return strength * n_parameters * np.log(data.n_observations)
 
 
 def trial_cycles(settings, state, rng, may_go_on=None):
@@ -52,11 +61,8 @@ def trial_cycles(settings, state, rng, may_go_on=None):
     """
     cycles = []
     try:
-        for _ in range(TRIAL_CYCLES):
-            cycles.append(cycle.step(settings, state, rng))
-            state = cycles[-1][0]
-            if cycle.converged(state):
-                break
+        for found in cycle.steps(settings, state, rng, TRIAL_CYCLES):
+            cycles.append(found)
             if may_go_on and not may_go_on(cycles):
                 break
     except FloatingPointError:

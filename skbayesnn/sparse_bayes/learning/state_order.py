@@ -20,9 +20,8 @@ from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
 from ..kernels.state_recursion import run_state_sensitivities, run_states
 from ..network import prune, split_layers
-from . import cycle
+from . import cycle, reduction
 from . import prior as priors
-from .reduction import reduce_network, trial_cycles
 
 # Rows ahead over which a state moves the outputs.
 WINDOW = 50
@@ -46,21 +45,22 @@ def reduce_order(settings, stage, state, max_cycles, rng):
             )
         except FloatingPointError:
             return
-        yield trial_cycles(settings, smaller, rng)
+        yield reduction.trial_cycles(settings, smaller, rng)
 
     def is_enough(state, smaller):
         limit = state.objective + price(settings, state.data)
         return smaller.objective <= limit
 
-    yield from reduce_network(settings, state, max_cycles, rng, trials, is_enough)
+    yield from reduction.reduce_network(
+        settings, state, max_cycles, rng, trials, is_enough
+    )
 
 
 def price(settings, data):
     """By how much a state has to lower the objective."""
     n_inputs = int(np.count_nonzero(np.ptp(data.run.X[~data.run.begin], axis=0)))
     n_parameters = n_inputs + data.Y.shape[1]
-    strength = float(np.mean(settings.reg_lambda))
-    return max(strength, 1.0) * n_parameters * np.log(data.n_observations)
+    return reduction.price(settings, data, n_parameters)
 
 
 def without_least_state(state):

@@ -219,6 +219,16 @@ def n_complete_before(U, Y, starts):
     return rows - np.maximum(behind_gap, np.repeat(starts[:-1], np.diff(starts)))
 
 
+def can_begin(U, Y, starts, n_rows, reach):
+    """Rows in which a run can begin, (n_rows,) bool.
+
+    Behind ``n_rows`` of their session without a missing input, and behind ``reach``
+    without a missing output.
+    """
+    inputs = n_complete_before(U, Y[:, :0], starts) >= n_rows
+    return inputs & (n_complete_before(U[:, :0], Y, starts) >= reach)
+
+
 def build_lag_matrix(U, Y, lags, rows):
     """Regressors of the given rows, shape (len(rows), n_regressors)."""
     signals = [*U.T, *Y.T]
