@@ -3,11 +3,12 @@ Static regression: which inputs matter?
 =======================================
 
 ``SparseBayesMLPRegressor`` predicts a row of ``y`` from the same row of ``X``. Inputs
-that do not matter are pruned, and every prediction has a standard deviation.
+that do not matter are pruned, but for some that follow the noise by chance, and every
+prediction has a standard deviation.
 """
 
 # %%
-# Only the first of five inputs has an effect.
+# Only the first of five inputs has an effect. Of the others one stays, by chance.
 import matplotlib.pyplot as plt
 import numpy as np
 
