@@ -6,6 +6,7 @@ from rbm_models import random_model, random_states, start_state
 
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.rbm.training import automatic, plans
+from skbayesnn.rbm.training.path import Point, Round, Segment
 from skbayesnn.rbm.training.rows import Rows
 
 # Differences of likelihoods, in nats.
@@ -23,9 +24,17 @@ def point(validation, train=-20.0, n_updates=2000, n_rounds=1, error=TINY, n_uni
     """A place after rounds with the same likelihood."""
     rbm, _ = random_model(n_units, 3)
     state = start_state(rbm, random_states(4, 3, dtype=np.uint8))
-    path = np.zeros((n_rounds, 7))
-    path[:, 0], path[:, -1] = n_updates / n_rounds, validation
-    return plans.Point(state, path, train, validation, error)
+    path = path_of([n_updates // n_rounds] * n_rounds, [validation] * n_rounds)
+    return Point(state, path, train, validation, error)
+
+
+def path_of(n_updates, validations, weight_decay=0.0):
+    """Rounds with these updates, and the likelihoods after them."""
+    segment = Segment(0, 0.1, 0.1, 1, weight_decay, 1)
+    return tuple(
+        Round(segment._replace(n_updates=n), value)
+        for n, value in zip(n_updates, validations, strict=True)
+    )
 
 
 def adapting(current, best, **plan):

@@ -31,7 +31,8 @@ from .gap import MAX_MONITORED, mean_log_probability, monitored_rows
 from .history import append_record, print_round
 from .job import computing, resume
 from .outcome import Training
-from .plans import Adapting, Point
+from .path import Point, Round
+from .plans import Adapting
 from .start import base_of, normalised_independent_model
 
 # Steps after which the chains should have forgotten where they were: a fraction of the
@@ -159,7 +160,7 @@ def _begin(settings, job, start, monitored, base):
             contrastive.model(settings.update, state), base, job, monitored, 0
         )
         states = _states(settings, job, state, plans.FIRST_ROUND, 0)
-    point = Point(state, np.zeros((0, 7)), *tracked[:5], states)
+    point = Point(state, (), *tracked[:5], states)
     plan = plans.first_plan(settings, state)
     # what a start knows has been gained, too
     independent, log_partition = normalised_independent_model(job.train)
@@ -181,11 +182,7 @@ def run_round(settings, job, adapting, monitored, base, number):
     Returns the new `Adapting`, with the same plan, and an entry for the history.
     """
     plan, before = adapting.plan, adapting.current
-    last_rate = 0.0 if plan.cools else plan.rate
-    segment = (
-        plan.n_updates, plan.rate, last_rate, plan.n_gibbs_steps, plan.weight_decay,
-        plan.n_replicas,
-    )  # fmt: skip
+    segment = plan.segment
     state = contrastive.copy(before.state)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
         state, error, rate = run_segment(
@@ -200,7 +197,7 @@ def run_round(settings, job, adapting, monitored, base, number):
             predicted=_predicted(settings, before, state, states),
         )  # fmt: skip
     adapting = _corrected(adapting, tracked.shift)
-    path = np.vstack([adapting.current.path, [*segment, tracked.validation]])
+    path = (*adapting.current.path, Round(segment, tracked.validation))
     point = Point(state, path, *tracked[:5], states)
     record = {
         "n_updates": point.n_updates,
@@ -310,27 +307,29 @@ def _is_doubtful(best, tracked):
 
 def run_segment(settings, job, state, segment, n_before):
     """Run some updates; returns the new state, and mean error and step size."""
-    n_updates, top_rate, last_rate, n_gibbs_steps, weight_decay, n_replicas = segment
-    n_updates, error, mean_rate = int(n_updates), 0.0, 0.0
+    n_updates, n_replicas = segment.n_updates, segment.n_replicas
     if _lists_states(settings, state):
-        arguments = n_updates, float(weight_decay), n_before
-        return few_features.ascend(settings, job, state, *arguments)
+        return few_features.ascend(
+            settings, job, state, n_updates, segment.weight_decay, n_before
+        )
     update = settings.update
     if update.max_change is not None:
         # half of the rate is half of the change, too
-        part = _fallen(state.step) * top_rate / settings.learning_rate
+        part = _fallen(state.step) * segment.first_rate / settings.learning_rate
         update = update._replace(max_change=update.max_change * part)
     update = update._replace(
-        n_gibbs_steps=int(n_gibbs_steps), weight_decay=float(weight_decay)
+        n_gibbs_steps=segment.n_gibbs_steps, weight_decay=segment.weight_decay
     )
     seed = derived_seed(job.seed, Stream.EPOCH_CHAINS)
     if n_replicas > 1 and contrastive.n_replicas(state) != n_replicas:
         start_seed = derived_seed(job.seed, Stream.EPOCH_CHAINS, n_before)
         base = base_of(job.train)
-        state = contrastive.temper(state, base, int(n_replicas), start_seed)
+        state = contrastive.temper(state, base, n_replicas, start_seed)
     batches = batches_from(job, settings.batch_size, n_before)
+    error, mean_rate = 0.0, 0.0
+    first_rate, change = segment.first_rate, segment.last_rate - segment.first_rate
     for k in range(n_updates):
-        rate = top_rate + (last_rate - top_rate) * k / n_updates
+        rate = first_rate + change * k / n_updates
         rate *= _fallen(state.step)
         batch = job.train.states(next(batches))
         state, info = contrastive.step(update, state, batch, rate, seed)
@@ -370,9 +369,9 @@ def repeat(settings, job, state, best):
     """
     state, n_before = contrastive.copy(state), 0
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
-        for segment in best.path[:, :6]:
+        for segment, _ in best.path:
             state, *_ = run_segment(settings, job, state, segment, n_before)
-            n_before += int(segment[0])
+            n_before += segment.n_updates
     (measured,) = _measure(settings, job, [best._replace(state=state)], _REPEATED)
     noise = 3.0 * np.hypot(best.error, measured.error)
     return state if measured.validation > best.validation - noise else None

@@ -411,13 +411,16 @@ def _check(settings, job, leader):
         if independent - validation > least and not nothing:
             warning = _NOTHING.format(validation, independent)
         training, learned = training._replace(state=state), False
-        best = best._replace(validation=independent, path=best.path[:0])
+        best = best._replace(validation=independent, path=())
     return Found(training, warning, decisions(best), learned)
 
 
 def decisions(best):
     """Fitted attributes that tell what was chosen."""
-    n_steps, decay = best.path[-1, 3:5] if len(best.path) else (1, 0.0)
+    n_steps, decay = 1, 0.0
+    if best.path:
+        last = best.path[-1].segment
+        n_steps, decay = last.n_gibbs_steps, last.weight_decay
     return {
         "n_updates_": best.n_updates,
         "n_gibbs_steps_": int(n_steps),
@@ -484,7 +487,8 @@ def _summary(settings, outcome, best, is_repeated):
         f"{' before the refit' if is_repeated else ''}"
     )
     # the last round, in which the step size falls, is beyond the limit
-    n_updates = outcome.adapting.current.path[:-1, 0].sum()
+    rounds = outcome.adapting.current.path[:-1]
+    n_updates = sum(one.segment.n_updates for one in rounds)
     if n_updates >= settings.max_updates:
         gain = plans.gain_since(outcome.adapting, 0.5)
         text += f"; ended by max_updates, whose second half gained {gain:.2f} nats"

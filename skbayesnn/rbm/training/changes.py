@@ -104,10 +104,9 @@ def corrected(point, shift):
     most = _MOST * point.level_error
     total = point.shift + shift
     change = float(np.clip(total, -most, most) - np.clip(point.shift, -most, most))
-    path = point.path.copy()
-    path[:, -1] -= change
+    path = (one._replace(validation=one.validation - change) for one in point.path)
     return point._replace(
-        path=path,
+        path=tuple(path),
         log_likelihood=point.log_likelihood - change,
         validation=point.validation - change,
         log_partition=point.log_partition + change,

@@ -24,6 +24,7 @@ import numpy as np
 from ..learning import contrastive
 from ..model import is_standard
 from . import tracking
+from .path import Point, Segment
 
 # Updates of the first round, and growth of their number from round to round.
 FIRST_ROUND = 100
@@ -107,32 +108,17 @@ class Plan(NamedTuple):
     correlation: float = 1.0
     """how far the chains remember where they were, as far as it is known"""
 
-
-class Point(NamedTuple):
-    """A place on the path of a training."""
-
-    state: contrastive.State
-    path: np.ndarray
-    """(n_rounds, 7): updates, first and last step size, Gibbs steps, weight decay and
-    temperatures of each round that led here, and the validation log-likelihood after
-    it"""
-    log_likelihood: float
-    validation: float
-    error: float
-    """standard error that both have in common, nats: against the points next to this
-    one, if states of the chains tell how they differ"""
-    log_partition: float = np.nan
-    level_error: float = 0.0
-    """standard error of both by themselves, nats"""
-    states: np.ndarray | None = None
-    """visible states of the model by its chains, for `changes`"""
-    shift: float = 0.0
-    """sum of the corrections of the level since this point was reached"""
-
     @property
-    def n_updates(self):
-        """Updates that led here."""
-        return int(self.path[:, 0].sum())
+    def segment(self):
+        """The `Segment` of these updates."""
+        return Segment(
+            self.n_updates,
+            self.rate,
+            0.0 if self.cools else self.rate,
+            self.n_gibbs_steps,
+            self.weight_decay,
+            self.n_replicas,
+        )
 
 
 class Adapting(NamedTuple):
@@ -278,7 +264,9 @@ def _more_decay(settings, n_rows, plan):
 
 def _less_decay(settings, plan, best):
     """The plan with a decay nearer to the best point's, if it has a larger one."""
-    of_best = best.path[-1, 4] if len(best.path) else settings.update.weight_decay
+    of_best = settings.update.weight_decay
+    if best.path:
+        of_best = best.path[-1].segment.weight_decay
     if not plan.weight_decay > of_best:
         return None
     between = np.sqrt(of_best * plan.weight_decay)
@@ -301,12 +289,13 @@ def gain_since(adapting, fraction):
 
     NaN if no round had ended then.
     """
-    path = adapting.current.path
-    n_updates = np.cumsum(path[:, 0])
-    n_earlier = np.count_nonzero(n_updates <= fraction * n_updates.max(initial=0.0))
+    current = adapting.current
+    n_updates = np.cumsum([one.segment.n_updates for one in current.path])
+    n_earlier = np.count_nonzero(n_updates <= fraction * current.n_updates)
     if not n_earlier:
         return np.nan
-    before = max(adapting.first_score, path[:n_earlier, -1].max())
+    earlier = max(one.validation for one in current.path[:n_earlier])
+    before = max(adapting.first_score, earlier)
     return float(adapting.best.validation - before)
 
 
@@ -352,8 +341,9 @@ def _stalls(settings, adapting):
     n_rounds = len(current.path) - plan.rounds_at_change
     if not has_decay(settings, adapting) or n_rounds < _STALLED_ROUNDS:
         return False
-    earlier = current.path[: plan.rounds_at_change + n_rounds // 2, -1]
-    return best.validation - earlier.max() <= adapting.least_gain
+    earlier = current.path[: plan.rounds_at_change + n_rounds // 2]
+    before = max(one.validation for one in earlier)
+    return best.validation - before <= adapting.least_gain
 
 
 def _has_converged(adapting):

@@ -21,6 +21,7 @@ from skbayesnn._persistence import Checkpoint
 from skbayesnn.rbm.learning import contrastive, mixing
 from skbayesnn.rbm.training import adaptive, tracking
 from skbayesnn.rbm.training.job import Job
+from skbayesnn.rbm.training.path import Segment
 from skbayesnn.rbm.training.rows import Rows
 from skbayesnn.rbm.training.start import base_of, start_model, start_training
 
@@ -174,7 +175,7 @@ def test_segments_make_the_updates_of_one(n_replicas):
     kept = contrastive.copy(start)
 
     def run(state, n_updates, n_before):
-        segment = np.array([n_updates, 0.1, 0.1, 2, 0.01, n_replicas])
+        segment = Segment(n_updates, 0.1, 0.1, 2, 0.01, n_replicas)
         state, _, rate = adaptive.run_segment(
             settings, job, contrastive.copy(state), segment, n_before
         )
@@ -197,7 +198,7 @@ def test_steps_fall_with_the_root_of_their_number(n_before):
     job, settings = job_of(random_states(60, 8)), settings_of(learning_rate=0.1)
     rbm = start_model("random", 5, job.train, 0)
     state = start_training(rbm, job.train, 7, 0)._replace(step=1 + n_before)
-    segment = np.array([3, 0.1, 0.1, 1, 0.0, 1])
+    segment = Segment(3, 0.1, 0.1, 1, 0.0, 1)
     _, _, rate = adaptive.run_segment(settings, job, state, segment, 0)
     expected = 0.1 * np.sqrt(0.1) if n_before else 0.1
     assert rate == pytest.approx(expected, rel=1e-3)
@@ -216,7 +217,7 @@ def test_chains_have_longer_to_forget_in_longer_rounds(n_updates, n_steps, monke
     settings = settings_of()
     rbm = start_model("random", 2, job.train, 0)
     start = start_training(rbm, job.train, 30, 0)
-    best = BEST._replace(state=start, path=np.zeros((0, 7)))
+    best = BEST._replace(state=start, path=())
     state = adapting(best, best, n_updates=n_updates)
     base = base_of(job.train)
     adaptive.run_round(settings, job, state, job.train, base, 0)

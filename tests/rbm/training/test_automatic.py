@@ -26,6 +26,7 @@ from rbm_estimators import (
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from threadpoolctl import threadpool_limits
+from training_points import path_of
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.exceptions import MixingWarning
@@ -44,6 +45,7 @@ from skbayesnn.rbm.training import (
 from skbayesnn.rbm.training import automatic as checked
 from skbayesnn.rbm.training.automatic import settings_of
 from skbayesnn.rbm.training.outcome import Training
+from skbayesnn.rbm.training.path import Point
 from skbayesnn.rbm.training.rows import Rows
 
 of_each_kind = pytest.mark.parametrize("kind", AUTOMATIC)
@@ -790,8 +792,8 @@ def small_job(n_validation=60):
 def ended(settings, a_job, rbm, n_updates, validation):
     """The `Outcome` of a training that has ended at a model."""
     state = start.start_training(rbm, a_job.train, 20, 0)
-    path = np.array([[n_updates, 0.1, 0.1, 1, 0.0, 1, validation]])[: n_updates > 0]
-    best = plans.Point(state, path, validation, validation, 1e-3)
+    path = path_of([n_updates], [validation]) if n_updates else ()
+    best = Point(state, path, validation, validation, 1e-3)
     training = Training(state, {"n_updates": np.array([6000])}, 9)
     measured = tracking.Measured(validation, validation, validation, 1e-3, 0.0)
     return adaptive.Outcome(training, best, validation, measured, None)

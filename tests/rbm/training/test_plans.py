@@ -11,6 +11,7 @@ from training_points import (
     TINY,
     WORSE,
     adapting,
+    path_of,
     point,
     settings_of,
 )
@@ -88,8 +89,8 @@ def test_chains_that_forget_ask_for_smaller_steps():
 @pytest.mark.parametrize("of_best, expected", [(0.0, 0.02), (0.03, np.sqrt(0.0018))])
 def test_a_decay_that_takes_from_both_is_weakened(of_best, expected):
     """Towards that of the best model, a third at a time."""
-    best = point(-30.0, train=-25.0)
-    best.path[:, 4] = of_best
+    path = path_of([2000], [-30.0], of_best)
+    best = point(-30.0, train=-25.0)._replace(path=path)
     found, _ = decide(WORSE, best, n_losses=1, n_replicas=10, weight_decay=0.06)
     assert found.current is best and found.plan.rate == 0.1
     assert found.plan.weight_decay == pytest.approx(expected)
@@ -168,10 +169,9 @@ def test_changes_in_vain_end_the_training():
 )
 def test_a_decay_that_holds_the_weights_becomes_larger(gains, weight_decay, stalls):
     n_before, first = 5, -33.0
-    path = np.zeros((n_before + len(gains), 7))
-    path[:, 0] = 600.0
-    path[:, -1] = first + np.concatenate([np.zeros(n_before), np.cumsum(gains)])
-    current = point(path[-1, -1])._replace(path=path)
+    values = first + np.concatenate([np.zeros(n_before), np.cumsum(gains)])
+    path = path_of([600] * len(values), values)
+    current = point(values[-1])._replace(path=path)
     best = current._replace(path=path[:-1], validation=current.validation - gains[-1])
     plan = dict(
         weight_decay=weight_decay, rounds_at_change=n_before, score_at_change=first
@@ -213,16 +213,14 @@ def test_the_next_best_points_are_kept():
 def test_four_times_the_updates_without_gain_are_the_end(gain, ends):
     """Of 30 nats in all."""
     first = point(-30.0, n_updates=2000, n_rounds=4)
-    path = np.concatenate([first.path, first.path])
-    path[2:, -1] = -30.0 + gain
+    path = path_of([500] * 8, [-30.0] * 2 + [-30.0 + gain] * 6)
     last = first._replace(path=path, validation=-30.0 + gain)
     found, _ = decide(last, first)
     assert found.plan.cools == ends
 
 
 def test_what_was_gained_since_a_fraction_of_the_updates():
-    path = np.zeros((4, 7))
-    path[:, 0], path[:, -1] = [100, 100, 200, 400], [-40.0, -42.0, -35.0, -30.0]
+    path = path_of([100, 100, 200, 400], [-40.0, -42.0, -35.0, -30.0])
     last = point(-30.0)._replace(path=path)
     state = adapting(last, last)
     assert plans.gain_since(state, 0.5) == 5.0
@@ -231,22 +229,21 @@ def test_what_was_gained_since_a_fraction_of_the_updates():
     assert plans.gain_since(state, 0.24) == 10.0
     assert np.isnan(plans.gain_since(state, 0.1))
     # back at the start
-    start = last._replace(path=path[:0])
+    start = last._replace(path=())
     assert np.isnan(plans.gain_since(adapting(start, start), 0.5))
 
 
 @pytest.mark.parametrize("n_more", [0, 2])
 def test_a_model_is_out_of_reach_beyond_the_pace_of_its_last_doubling(n_more):
     """Here 3 nats for twice the updates, of which two rounds are at most 16 / 9."""
-    path = np.zeros((2, 7))
-    path[:, 0], path[:, -1] = 1000, [-33.0, -30.0]
+    path = path_of([1000, 1000], [-33.0, -30.0])
     last = point(-30.0)._replace(path=path)
     state, reach = adapting(last, last), -30.0 + 3.0 * np.log2((4 / 3) ** n_more)
     assert plans.cannot_reach(state, reach + 1e-6, 2 + n_more)
     assert not plans.cannot_reach(state, reach - 1e-6, 2 + n_more)
     # nothing is known of the pace at first, and little where training begins
-    start = last._replace(path=path[:0])
-    early = last._replace(path=path * [0.2, *[1] * 6])
+    start = last._replace(path=())
+    early = last._replace(path=path_of([200, 200], [-33.0, -30.0]))
     for one in (start, early):
         assert not plans.cannot_reach(adapting(one, one), 0.0, 2)
     # nor where nothing was gained yet

@@ -19,13 +19,14 @@ from rbm_estimators import (
 )
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from training_points import adapting, point, settings_of
+from training_points import adapting, path_of, point, settings_of
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive, growth
 from skbayesnn.rbm.training import adaptive, pair_tree, plans, sizes, tracking
 from skbayesnn.rbm.training import automatic as checked
+from skbayesnn.rbm.training.path import Point
 from skbayesnn.rbm.training.trials import Trial, effort_of
 
 N_FEATURES, NOISE = 20, 0.05
@@ -122,7 +123,7 @@ def test_the_race_is_recorded(from_one):
 
 def runner(n_units, score, gain=0.0, **plan):
     """A size that began at -50 nats."""
-    best = plans.Point(None, np.zeros((0, 7)), score, score, 0.0)
+    best = Point(None, (), score, score, 0.0)
     plan = plans.Plan(
         0.1, **{"n_gibbs_steps": 1, "weight_decay": 0.0, **plan}, n_updates=9
     )
@@ -465,9 +466,8 @@ def test_other_sizes_are_tried_until_they_are_worse(
         # one that has gained nothing since half of the updates, at the best score
         best = max([-9.0, *(validations[n] for n in tried if n in validations)])
         tried.append(runner.n_units)
-        path = np.zeros((22, 7))
         for lead, is_over in [(1e-6, False), (-1e-6, True)]:
-            path[:, 0], path[:, -1] = 400, best + lead
+            path = path_of([400] * 22, [best + lead] * 22)
             behind = point(best + lead, n_units=runner.n_units)._replace(path=path)
             assert until(settings_of(), adapting(behind, behind)) == is_over
         return ended
