@@ -5,7 +5,9 @@ from rbm_estimators import toy_data
 from rbm_models import random_model, random_states, start_state
 
 from skbayesnn import ContrastiveDivergenceRBM
-from skbayesnn.rbm.training import automatic, plans
+from skbayesnn._persistence import Checkpoint
+from skbayesnn.rbm.training import automatic_settings, plans
+from skbayesnn.rbm.training.job import Job
 from skbayesnn.rbm.training.path import Point, Round, Segment
 from skbayesnn.rbm.training.rows import Rows
 
@@ -15,9 +17,14 @@ CLEAR, TINY = 1.0, 1e-3
 
 def settings_of(**parameters):
     """Those of an automatic training of a few rows, with chains."""
-    rows = Rows(toy_data(), 0.5)
-    settings = automatic.settings_of(ContrastiveDivergenceRBM(**parameters), rows)
+    rows, estimator = Rows(toy_data(), 0.5), ContrastiveDivergenceRBM(**parameters)
+    settings = automatic_settings.settings_of(estimator, rows)
     return settings._replace(enumerates=False)
+
+
+def job_of(X):
+    train, validation = Rows(X[::2], None), Rows(X[1::2], None)
+    return Job(train, validation, np.dtype(np.float32), 5, Checkpoint(None, {}, 5))
 
 
 def point(validation, train=-20.0, n_updates=2000, n_rounds=1, error=TINY, n_units=2):

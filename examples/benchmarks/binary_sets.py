@@ -112,12 +112,12 @@ def run_defaults(make, data, n_seeds, rows):
         if make is FrankWolfeRBM:
             # sizes from random weights, a tree, and at the end searched units
             sizes = model.history_["n_components"]
-            raced = np.isfinite(sizes)
-            row["race"] = sizes[raced].tolist()
+            compared = np.isfinite(sizes)
+            row["race"] = sizes[compared].tolist()
             values = model.history_["validation_log_likelihood"]
-            row["race_log_likelihood"] = values[raced].tolist()
-            row["race_updates"] = model.history_["n_updates"][raced].tolist()
-            row["gain_of_searched"] = float(model.history_["gain"][raced][-1])
+            row["race_log_likelihood"] = values[compared].tolist()
+            row["race_updates"] = model.history_["n_updates"][compared].tolist()
+            row["gain_of_searched"] = float(model.history_["gain"][compared][-1])
         rows = [*rows, row | likelihoods(model, test, train)]
         print("   ", {k: v for k, v in rows[-1].items() if k != "warned"}, flush=True)
         yield rows

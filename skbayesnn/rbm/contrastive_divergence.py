@@ -10,11 +10,13 @@ from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from .inference import NOT_NEGATIVE, POSITIVE, RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive
 from .rbm_texts import TEXTS
-from .training import automatic, epochs, lone_states
+from .training import automatic, automatic_settings, epochs, lone_states
+from .training.candidate_trainings import Candidate
 from .training.failure import warn_if_worse
 from .training.job import ModelCallbacks, Start, open_job, open_partial_job
-from .training.outcome import Seen, Training, model_attributes, store
+from .training.outcome import Seen, model_attributes, store
 from .training.start import start_model, start_training
+from .training.training_result import Result, Training
 
 
 @public
@@ -356,14 +358,14 @@ class ContrastiveDivergenceRBM(BaseRBM):
         if automatic_end:
             begins_anew = not resumes and isinstance(self.init, str)
             train = partial(train_rounds, retries=begins_anew)
-        found, rbm = train(self, job, start)
+        result, rbm = train(self, job, start)
         training, rbm, given = lone_states.finish(
-            found.training, rbm, lone, job, self.n_jobs
+            result.training, rbm, lone, job, self.n_jobs
         )
-        store(self, training, attributes(rbm, lone_states=given) | found.decisions)
-        if found.training.interrupted:
+        store(self, training, attributes(rbm, lone_states=given) | result.decisions)
+        if result.training.interrupted:
             raise FitInterrupted
-        found.warn()
+        result.warn()
         if not automatic_end:
             warn_if_worse(rbm, job.train, job.seed)
 
@@ -435,22 +437,22 @@ class ContrastiveDivergenceRBM(BaseRBM):
 
 
 def train_epochs(estimator, job, make_start, stage="epochs"):
-    """Run a given number of epochs; returns what was found, and its model."""
+    """Run a given number of epochs; returns the `Result`, and its model."""
     settings = epochs.settings_of(estimator)
     training = epochs.train(settings, job, make_start(job), stage)
-    found = automatic.Found(training, None, epochs.decisions(settings, training))
-    return found, epochs.model(settings, training)
+    result = Result(training, None, epochs.decisions(settings, training))
+    return result, epochs.model(settings, training)
 
 
 def train_rounds(estimator, job, make_start, stage="training", retries=False):
     """The same with rounds that decide for themselves."""
-    settings = automatic.settings_of(estimator, job.train)
+    settings = automatic_settings.settings_of(estimator, job.train)
     task = job.callbacks.begin_fit(None)
     # a fit that is continued has seen the rows that it would be repeated on
     refit = estimator.refit and not make_start(job).n_iter
     begins_at = "random" if retries else "model"
-    entrant = automatic.Entrant(make_start, stage, retries=retries, begins_at=begins_at)
-    found = automatic.train(settings, job, entrant, task, refit)
-    rbm = automatic.model(settings, found)
+    candidate = Candidate(make_start, stage, retries=retries, begins_at=begins_at)
+    result = automatic.train(settings, job, candidate, task, refit)
+    rbm = automatic.model(settings, result)
     job.callbacks.end(task, rbm)
-    return found, rbm
+    return result, rbm

@@ -7,9 +7,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._random import Stream, derived_seed, draw_seed
 from .._validation import check_count
 from . import model as rbm_model
-from .training.outcome import Seen, Training, store
-from .training.rows import check_rows
+from .training.given_rows import check_rows
+from .training.outcome import Seen, store
 from .training.start import model_of_estimator
+from .training.training_result import Training
 
 # Attributes of a fit that a copy with fewer units keeps.
 _KEPT = (

@@ -22,7 +22,15 @@ from .contrastive_divergence import (
 from .inference import NOT_NEGATIVE, POSITIVE, RBM_CONSTRAINTS, BaseRBM
 from .learning import contrastive, growth
 from .rbm_texts import TEXTS
-from .training import automatic, growing, lone_states, sizes
+from .training import (
+    automatic,
+    automatic_settings,
+    automatic_size,
+    growing,
+    lone_states,
+    sizes,
+)
+from .training.candidate_trainings import Candidate
 from .training.failure import warn_if_worse
 from .training.job import (
     ModelCallbacks,
@@ -32,9 +40,10 @@ from .training.job import (
     open_partial_job,
     split_rows,
 )
-from .training.outcome import Seen, Training, model_attributes, store
+from .training.outcome import Seen, model_attributes, store
 from .training.size_starts import Search
 from .training.start import base_of, independent_model, model_of_init, start_training
+from .training.training_result import Training
 
 
 @public
@@ -440,23 +449,23 @@ class FrankWolfeRBM(BaseRBM):
     def _choose(self, job, lone, attributes, resumes):
         """Fit as many units as the held-out rows ask for."""
         trainer = self._trainer()
-        settings = automatic.settings_of(trainer, job.train)
+        settings = automatic_settings.settings_of(trainer, job.train)
         task = job.callbacks.begin_fit(None)
         if resumes:
-            entrant = automatic.Entrant(partial(self._last_start, trainer))
-            found = automatic.train(settings, job, entrant, task, refit=False)
+            candidate = Candidate(partial(self._last_start, trainer))
+            result = automatic.train(settings, job, candidate, task, refit=False)
         else:
             search = Search(growing.step_settings(self), self.n_chains)
-            found = sizes.train(settings, search, job, task, trainer.refit)
-        rbm = automatic.model(settings, found)
+            result = automatic_size.train(settings, search, job, task, trainer.refit)
+        rbm = automatic.model(settings, result)
         training, rbm, given = lone_states.finish(
-            found.training, rbm, lone, job, self.n_jobs
+            result.training, rbm, lone, job, self.n_jobs
         )
-        store(self, training, attributes(rbm, lone_states=given) | found.decisions)
+        store(self, training, attributes(rbm, lone_states=given) | result.decisions)
         if training.interrupted:
             raise FitInterrupted
         job.callbacks.end(task, rbm)
-        found.warn()
+        result.warn()
 
     def _grow(self, X, y, job, attributes, resumes):
         """Grow to ``n_components``, and fine-tune."""
@@ -663,11 +672,11 @@ def _train_tuner(tuner, X, y, job, make_start):
     attributes = partial(model_attributes, seen, job.dtype, job.seed)
     job = job._replace(callbacks=ModelCallbacks(tuner, X, y, attributes))
     train = train_rounds if automatic_end else train_epochs
-    found, rbm = train(tuner, job, make_start, stage="fine_tune")
-    if found.training.interrupted:
+    result, rbm = train(tuner, job, make_start, stage="fine_tune")
+    if result.training.interrupted:
         raise FitInterrupted
-    store(tuner, found.training, attributes(rbm) | found.decisions)
-    found.warn()
+    store(tuner, result.training, attributes(rbm) | result.decisions)
+    result.warn()
     return rbm_model.copy(rbm)
 
 

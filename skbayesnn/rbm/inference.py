@@ -18,8 +18,8 @@ from .conversions import ConversionsMixin
 from .features import FeaturesMixin
 from .sampling import SamplingMixin
 from .scoring import ScoringMixin
+from .training.given_rows import check_rows
 from .training.outcome import model_attributes
-from .training.rows import check_rows
 
 # Training computes in float32, where the squares of numbers between these are numbers.
 _SMALLEST, LARGEST = 1e-15, 1e15

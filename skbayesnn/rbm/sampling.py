@@ -14,7 +14,8 @@ from . import model as rbm_model
 from .learning import jumps
 from .likelihood import annealing
 from .states import by_feature, product
-from .training.rows import Rows, check_range, check_rows
+from .training.given_rows import check_range, check_rows
+from .training.rows import Rows
 
 # Gibbs steps from one jump to the next, and chains that jump at a time: the memory of
 # their probabilities by all rows.

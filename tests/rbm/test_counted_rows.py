@@ -8,8 +8,9 @@ from rbm_estimators import BOUND, CLASSES, digits, small
 from sklearn.exceptions import DataConversionWarning
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.rbm.training.given_rows import counted_rows
 from skbayesnn.rbm.training.job import split_rows
-from skbayesnn.rbm.training.rows import Rows, counted_rows
+from skbayesnn.rbm.training.rows import Rows
 
 NAMES = ("components_", "intercept_hidden_", "intercept_visible_")
 

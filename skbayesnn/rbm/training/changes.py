@@ -27,10 +27,12 @@ _LEAST_STATES, _UPDATES, _OF_CHAIN = 200, 300, (2, 6)
 
 
 class Estimate(NamedTuple):
-    """Of a log partition function, or of a difference, in nats."""
+    """An estimated log partition function, or a difference of two."""
 
     value: float
+    """nats"""
     error: float
+    """its standard error, nats"""
 
     def contradicts(self, other):
         """Whether chance does not explain how far they differ."""

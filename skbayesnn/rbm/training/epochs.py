@@ -9,10 +9,10 @@ import numpy as np
 from ..._persistence import Progress
 from ..._random import Stream, derived_seed, generator
 from ..learning import contrastive
-from .gap import MAX_MONITORED, free_energy_gap, has_risen, monitored_rows
 from .history import append_record, print_epoch
 from .job import computing, resume
-from .outcome import Training
+from .row_probabilities import MAX_MONITORED, free_energy_gap, has_risen, monitored_rows
+from .training_result import Training
 
 # Step size of a given number of epochs, where the estimator says "auto".
 _LEARNING_RATE = 0.2
@@ -22,10 +22,14 @@ class Settings(NamedTuple):
     """What stays the same over all epochs."""
 
     update: contrastive.Settings
+    """of a step of contrastive divergence"""
     learning_rate: float
+    """step size at the start"""
     schedule: str
+    """how the step size falls: "constant", "linear" or "inverse\""""
     batch_size: int
     max_iter: int
+    """number of epochs"""
     max_gap: float | None
     """largest rise of the gap; None without early stopping"""
     keep_last: bool

@@ -9,10 +9,10 @@ from ..._persistence import Progress
 from ..._random import Stream, generator
 from .. import model as rbm_model
 from ..learning import growth
-from .gap import has_risen, mean_log_probability, monitored_rows
 from .history import append_record, print_step
 from .job import computing, resume
-from .outcome import Training
+from .row_probabilities import has_risen, mean_log_probability, monitored_rows
+from .training_result import Training
 
 # Rows whose mean free energy is recorded after each unit.
 MONITORED_ROWS = 1000
@@ -22,8 +22,11 @@ class Settings(NamedTuple):
     """What stays the same over all steps."""
 
     step: growth.Settings
+    """of a Frank-Wolfe step"""
     n_components: int
+    """number of units at which the growth ends"""
     n_iter_no_change: int
+    """steps in a row without a new unit at which it ends"""
     max_gap: float | None
     """largest rise of the gap; None without early stopping"""
     keep_last: bool

@@ -13,7 +13,8 @@ from ..._random import Stream, draw_seed, generator
 from ..._sklearn import one_blas_thread
 from .. import threads
 from ..learning import contrastive
-from .rows import Rows, check_rows, check_weights, counted_rows, result_dtype
+from .given_rows import check_rows, check_weights, counted_rows, result_dtype
+from .rows import Rows
 
 
 class ModelCallbacks(Callbacks):
@@ -39,10 +40,13 @@ class Job(NamedTuple):
     """What stays the same in a fit."""
 
     train: Rows
+    """rows that are learned from"""
     validation: Rows | None
+    """rows that are held out or given for validation"""
     dtype: np.dtype
     """of the fitted arrays"""
     seed: int
+    """from which the streams of random numbers are derived"""
     checkpoint: Checkpoint
     callbacks: ModelCallbacks | None = None
     whole: Rows | None = None
@@ -55,7 +59,9 @@ class Start(NamedTuple):
     make_state: Callable
     """gives the state of the solver; may be a long computation"""
     history: dict
+    """entries of what came before, columns by name"""
     n_iter: int
+    """number of these entries"""
     seconds: float = 0.0
     """duration of what came before in the same fit"""
 

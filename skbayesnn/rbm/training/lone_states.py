@@ -1,4 +1,4 @@
-"""States that many rows share, far from all others: each gets a unit of its own.
+"""States that many rows have in common, far from all others: each gets its own unit.
 
 An example are ballots of those who were absent: the same in a quarter of the rows, and
 hundreds of features from any other. Gibbs steps neither find nor leave such a state. A
@@ -11,9 +11,9 @@ lone state a gets a unit with the inputs
     x(v) = c - kappa d(v, a),
 
 where d counts the features that differ. It multiplies the unnormalised probability
-f(v) by 1 + exp(x(v)): c is where the state has its share of the rows. All other states
-together change by less than exp(-10) of that, because kappa exceeds by 10 + log n what
-one feature can add to log f: (1 - 2 a_i) b_i + sum_j max(0, (1 - 2 a_i) w_ji).
+f(v) by 1 + exp(x(v)). c makes the state as likely as it is in the rows. All other
+states together change by less than exp(-10) of that, because kappa exceeds by 10 + log
+n what one feature can add to log f: (1 - 2 a_i) b_i + sum_j max(0, (1 - 2 a_i) w_ji).
 """
 
 from typing import NamedTuple
@@ -24,11 +24,11 @@ from ..._random import Stream
 from ..._sklearn import one_blas_thread
 from .. import model as rbm_model
 from . import tracking
-from .gap import log_probabilities
+from .row_probabilities import log_probabilities
 from .start import base_of
 
-# Least share of the rows, and least number of them.
-_SHARE, _LEAST_ROWS = 0.01, 5
+# Least fraction of the rows, and least number of them.
+_FRACTION, _LEAST_ROWS = 0.01, 5
 # Least distance to the next other row, as a fraction of the mean distance to them, and
 # in features. Gibbs steps cross a few features: such a state, as the empty one of rows
 # with one or two ones, is learned with the others. A model of those alone would have to
@@ -47,7 +47,7 @@ class LoneStates(NamedTuple):
 
     states: np.ndarray
     """(n_lone, n_features) uint8"""
-    shares: np.ndarray
+    fractions: np.ndarray
     """(n_lone,) float64"""
 
     def __len__(self):
@@ -78,7 +78,7 @@ def set_aside(job, verbose=False):
         parts[name] = others
     if verbose:
         print(
-            f"set aside: {100 * lone.shares.sum():.0f} % of the rows, which share a "
+            f"set aside: {100 * lone.fractions.sum():.0f} % of the rows, which share a "
             "state far from others"
         )
     return job._replace(**parts), lone
@@ -112,14 +112,14 @@ def give_back(rbm, lone, job, n_jobs):
     rbm : RBM
         The new units are the last ones.
     states : ndarray of shape (n_lone, n_features), uint8
-        Those to which ``rbm`` gave less than their share.
+        Those to which ``rbm`` gave less than their fraction of the rows.
     """
     base, number = base_of(job.train), int(Stream.LONE_STATES)
     with one_blas_thread():
         measured = tracking.measure(rbm, base, job, number, _N_BETAS, n_jobs)
     mean = log_probabilities(rbm, job.validation).mean()
     log_partition = mean - measured.validation
-    wanted = log_partition + np.log(lone.shares) - np.log1p(-lone.shares.sum())
+    wanted = log_partition + np.log(lone.fractions) - np.log1p(-lone.fractions.sum())
     excess = wanted - rbm_model.unnormalised_log_probability(rbm, lone.states)
     lacking = excess > 0.0
     states, excess = lone.states[lacking], excess[lacking]
@@ -149,11 +149,11 @@ def _find(rows):
     packed = np.concatenate([np.packbits(V, axis=1) for V in rows.blocks()])
     packed = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
     _, first, counts = np.unique(packed, return_index=True, return_counts=True)
-    frequent = counts >= max(_LEAST_ROWS, _SHARE * len(rows))
-    index, shares = first[frequent], counts[frequent] / len(rows)
+    frequent = counts >= max(_LEAST_ROWS, _FRACTION * len(rows))
+    index, fractions = first[frequent], counts[frequent] / len(rows)
     states = rows.states(index)
     lone = np.array([_is_lone(rows, state) for state in states], dtype=bool)
-    return LoneStates(states[lone], shares[lone])
+    return LoneStates(states[lone], fractions[lone])
 
 
 def _is_lone(rows, state):

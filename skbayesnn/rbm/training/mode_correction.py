@@ -37,12 +37,12 @@ from ..states import product
 _N_STATES, _NUMBERS = 2000, (1, 2, 3, 5, 8, 13)
 # Effective size of the sample from which on its weights are believed.
 _LEAST_SAMPLE = 50.0
-# A smaller share of the states is worth twice the temperatures, up to as many.
+# A smaller fraction of the states is worth twice the temperatures, up to as many.
 _ENOUGH, _MOST_BETAS = 0.25, 2000
 # What an annealing may cost, in weights times temperatures and states: some 20 seconds.
 # Beyond it there are no more temperatures, and fewer states, down to as many.
 _MOST_WORK, _FEWEST_STATES = 5e11, 500
-# Share of the variance of the rows that states have where no mode is missing.
+# Fraction of the variance of the rows that states have where no mode is missing.
 _LEAST_COVERED = 0.6
 # Rows whose hidden states are drawn.
 _N_ROWS = 2000
@@ -149,8 +149,8 @@ def _draw(rbm, base, rows, n_betas, seed, n_jobs):
 def _misses_modes(sample, target, units):
     """Whether states vary less than rows with the mean ``target``, by much.
 
-    A mode to which no chain comes takes its share of the variance with it, and what is
-    left would be moved towards that mode, which may be likely enough.
+    A mode to which no chain comes takes its part of the variance with it. What is left
+    would be moved towards that mode, which may be likely enough.
     """
     found = units.variances(np.exp(sample.log_weights) @ sample.states).sum()
     return found < _LEAST_COVERED * units.variances(target).sum()

@@ -1,26 +1,13 @@
-"""What a training gives back, and the attributes that an estimator makes of it."""
+"""The outcome of a fit: the attributes of its estimator.
+
+Files that earlier versions have saved hold the name of this module.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from ..._saved_state import saved_as
-from ..learning import contrastive, growth
-
-
-class Training(NamedTuple):
-    """The end of a training: the value of a fit."""
-
-    state: contrastive.State | growth.State | None
-    """of the solver; None for a model that was not trained here"""
-    history: dict
-    """columns by name, one entry per epoch or step"""
-    n_iter: int
-    interrupted: bool = False
-    """whether Ctrl-C ended it, after a model that can be used"""
-    stopped: bool = False
-    """whether a callback ended it"""
-
 
 # Training rows that an estimator keeps.
 _KEPT = 2000
@@ -33,6 +20,7 @@ class Seen(NamedTuple):
     rates: np.ndarray
     """(n_features,) fraction of ones, float64"""
     n_samples: int
+    """number of rows"""
     some: np.ndarray = np.zeros((0, 0), dtype=np.uint8)
     """(n_some, n_bytes) at most 2,000 of the rows, a bit for each feature; none in
     files of earlier versions"""
@@ -66,7 +54,7 @@ class Seen(NamedTuple):
         fraction = len(rows) / n_samples
         rates = self.rates + fraction * (rows.mean() - self.rates)
         n_kept = min(_KEPT, len(self.some) + len(rows))
-        # each part as many as its share, or what there is
+        # each part as many as its fraction of the rows, or what there is
         n_new = min(len(rows), max(round(fraction * n_kept), n_kept - len(self.some)))
         n_old = n_kept - n_new
         old = self.some[np.arange(n_old) * len(self.some) // max(n_old, 1)]

@@ -14,13 +14,16 @@ class Segment(NamedTuple):
     """Consecutive updates, with all that has been decided of them."""
 
     n_updates: int
+    """number of updates, each by a mini-batch"""
     first_rate: float
     """step size of the first update"""
     last_rate: float
     """step size that the last update comes near: from one to the other, it changes
     linearly"""
     n_gibbs_steps: int
+    """Gibbs steps of the chains in an update"""
     weight_decay: float
+    """fraction of the weights that an update of step size 1 takes away"""
     n_replicas: int
     """temperatures of the chains"""
 
@@ -29,6 +32,7 @@ class Round(NamedTuple):
     """A segment, with what was estimated after it."""
 
     segment: Segment
+    """its updates"""
     validation: float
     """mean log-likelihood of the validation rows, nats"""
 
@@ -37,6 +41,7 @@ class Point(NamedTuple):
     """A model to which some rounds have led, with what is known of it."""
 
     state: contrastive.State
+    """of the solver: model, chains and running means"""
     path: tuple
     """the `Round` values that led here, the first one first"""
     log_likelihood: float
@@ -59,3 +64,8 @@ class Point(NamedTuple):
     def n_updates(self):
         """Updates that led here."""
         return sum(one.segment.n_updates for one in self.path)
+
+    @property
+    def n_units(self):
+        """Hidden units of the model."""
+        return len(self.state.rbm.weights)

@@ -5,22 +5,10 @@ import math
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import DataConversionWarning
 
-from ..._random import Stream, generator
-from ..._validation import check_sample_weight, check_sparse, validate_data
-from ..._warnings import warn_caller
 from ..model import BLOCK_ROWS
 from ..states import sum_states
 from ..visible import BINARY
-
-# Rows that count, of which an index is kept in memory.
-MAX_ROWS = 10**8
-# Mean weight of the rows that have one, below which to leave out so many of them is
-# rather a mistake.
-_LEAST_WEIGHT = 0.5
-# Between these lies the largest value of images of bytes.
-_DARK, _WHITE = 127, 255
 
 
 class Rows:
@@ -40,7 +28,7 @@ class Rows:
         # whether copies of a row are one observation, which is held out as a whole
         self.together = together
         self.n_features = X.shape[1]
-        self._mean = self._shares = None
+        self._mean = self._fractions = None
 
     def __len__(self):
         return self.X.shape[0] if self.index is None else len(self.index)
@@ -146,18 +134,18 @@ class Rows:
             self._mean = total / len(self)
         return self._mean
 
-    def shares(self):
+    def fractions_of_states(self):
         """(2**n_features,) fraction of the rows in each state; computed once.
 
         In the order of `states.all_states`; for few features, of 0 and 1.
         """
-        if self._shares is None:
+        if self._fractions is None:
             places, counts = 2 ** np.arange(self.n_features), 0
             for block in self.blocks():
                 numbers = block.astype(np.int64) @ places
                 counts += np.bincount(numbers, minlength=2**self.n_features)
-            self._shares = counts / len(self)
-        return self._shares
+            self._fractions = counts / len(self)
+        return self._fractions
 
 
 def _above(rows, threshold):
@@ -169,182 +157,3 @@ def _above(rows, threshold):
     # a threshold beyond the range of the rows is an infinity among them
     with np.errstate(over="ignore"):
         return rows > threshold
-
-
-# What is to be done about missing values, by what the rows are for.
-_LEARNS = (
-    "An RBM learns from complete rows: leave out those with a missing value, "
-    "X[~np.isnan(X).any(axis=1)]; the fitted model then fills in the others by "
-    "impute(X). Or fill them in before, by an imputer of scikit-learn in a pipeline."
-)
-_KNOWS = (
-    "This method takes complete rows: fill in missing values by impute(X) of the "
-    "fitted model, or leave out these rows, X[~np.isnan(X).any(axis=1)]."
-)
-
-
-def check_rows(estimator, X, *, reset, allow_nan=False, name="X"):
-    """Validate ``X``, of any dtype and dense or CSR, and wrap it as `Rows`.
-
-    ``reset`` in a fit; messages give the data the ``name``.
-    """
-    if sp.issparse(X):
-        X = check_sparse(X)
-    elif isinstance(X, list | tuple):
-        X = _from_lists(X)
-    try:
-        X = validate_data(
-            estimator,
-            X,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite="allow-nan" if allow_nan else True,
-            reset=reset,
-        )
-    except ValueError as error:
-        text = str(error)
-        # of scikit-learn; a mask is refused by another message
-        if text.startswith("Input X contains NaN"):
-            remedy = _KNOWS if name == "X" and not reset else _LEARNS
-            text = f"Input X contains NaN. {remedy}"
-        if name != "X" and "0 sample(s)" in text:
-            text = f"{name} must hold at least one row; got none."
-        elif name != "X":
-            text = text.replace("X has", f"{name} has").replace("Input X", name)
-        if text == str(error):
-            raise
-        raise ValueError(text) from error
-    check_range(X, estimator.binarize, name)
-    # a row to be transformed may be empty
-    if reset and (estimator.binarize or 0.0) > 0.0:
-        _warn_of_emptied_rows(X, estimator.binarize)
-    return Rows(X, estimator.binarize)
-
-
-def _from_lists(X):
-    """An array from rows as lists.
-
-    scikit-learn converts objects of arrays to numbers, but not those of lists.
-    """
-    try:
-        return np.asarray(X)
-    except ValueError as error:
-        raise ValueError(
-            "The rows of X, or of X_val, differ in their numbers of values: expected a "
-            "matrix of shape (n_samples, n_features), without targets beside it."
-        ) from error
-
-
-def check_weights(sample_weight, rows):
-    """How many times each row counts (n_rows,) float64, or None."""
-    weights = check_sample_weight(sample_weight, rows.X)
-    if weights is None:
-        return None
-    total = float(weights.sum())
-    if not 1.0 <= total <= MAX_ROWS:
-        raise ValueError(
-            "sample_weight says how many times each row counts, and must sum to 1 to "
-            f"{MAX_ROWS:.0e}; found {total:.3g}. Multiply it by a factor: the number "
-            "of rows for weights that sum to 1."
-        )
-    n_weighed = np.count_nonzero(weights)
-    if total < _LEAST_WEIGHT * n_weighed:
-        warn_caller(
-            "sample_weight says how many times each row counts, and sums to "
-            f"{total:.3g} for {n_weighed} rows: training sees {total:.0f} of them, "
-            f"drawn at random. Multiply it by {n_weighed / total:.3g} to see each once "
-            "on average.",
-            DataConversionWarning,
-        )
-    return weights
-
-
-def counted_rows(rows, weights, seed):
-    """The rows, each as many times as its weight says.
-
-    Weights between integers are rounded up or down at random, right on average and so
-    that their sum is, by systematic sampling. They say how much an observation matters,
-    whose copies stay together; integers count observations that are equal.
-    """
-    if weights is None:
-        return rows
-    offset = generator(seed, Stream.SAMPLE_WEIGHTS).uniform()
-    # what is an integer stays one in the sums
-    whole = np.floor(weights)
-    edges = np.floor(np.cumsum(weights - whole) + offset)
-    times = (whole + np.diff(edges, prepend=0.0)).astype(np.int64)
-    return rows.repeated(times, together=bool((weights != whole).any()))
-
-
-def result_dtype(X):
-    """Type of the parameters of a model of ``X``: float64 only for float64."""
-    return np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
-
-
-def check_range(X, threshold, name="X"):
-    """Refuse values that are not probabilities, or warn of them."""
-    values = X.data if sp.issparse(X) else X
-    if values.dtype == bool or not values.size:
-        return
-    # a minimum that leaves NaN out, without a warning where there is nothing else
-    low, high = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
-    if sp.issparse(X) and X.nnz < X.shape[0] * X.shape[1]:
-        # what a sparse matrix does not hold is 0
-        low, high = min(low, 0), max(high, 0)
-    if not (low < 0 or high > 1):
-        return
-    if threshold is None:
-        raise ValueError(
-            f"With binarize=None, {name} holds probabilities: expected values in "
-            f"[0, 1], found {low:.4g} to {high:.4g}. Scale X, or set binarize to the "
-            "threshold above which a value is 1."
-        )
-    # any other threshold has been chosen for such data
-    if 0 < threshold < 1:
-        # halves, whose sum does not overflow
-        middle = f"{0.5 * float(low) + 0.5 * float(high):.4g}"
-        fitting = f"between {low:.4g} and {high:.4g}, or encode categories one by one"
-        # those of a sparse matrix, and 0, which it may not hold
-        others = low == 0 if sp.issparse(X) else True
-        if low == high:
-            fitting = f"less than {low:.4g} if that means 1"
-        elif others and ((values == low) | (values == high)).all():
-            fitting = f"{middle} for {low:.4g} and {high:.4g}"
-        elif low >= 0 and _DARK < high <= _WHITE:
-            fitting = "127 for images with values of 0 to 255"
-        taken = "that is all of them" if low > threshold else "all others as 0"
-        warn_caller(
-            f"{name} has values outside [0, 1] ({low:.4g} to {high:.4g}): those above "
-            f"binarize={threshold} were taken as 1, {taken}. Pass the "
-            f"threshold that fits your data, {fitting}; "
-            "what is missing is NaN, not a number such as -1.",
-            DataConversionWarning,
-        )
-
-
-def _warn_of_emptied_rows(X, threshold):
-    """Warn if most rows that hold anything hold nothing above the threshold.
-
-    As weights of words do, whose squares sum to one in each row; or if none does.
-    """
-    if sp.issparse(X):
-        largest = np.asarray(X.max(axis=1).todense()).ravel()
-    else:
-        largest = np.fmax.reduce(X, axis=1)
-    largest = np.asarray(largest, dtype=np.float64)
-    filled = largest > 0
-    emptied = filled & (largest <= threshold)
-    if threshold >= 1 and emptied.any() and (emptied == filled).all():
-        warn_caller(
-            f"No value of X is above binarize={threshold}, the largest is "
-            f"{largest.max():.4g}: all were taken as 0. Pass a threshold below it.",
-            DataConversionWarning,
-        )
-    elif threshold < 1 and 2 * emptied.sum() > filled.sum():
-        warn_caller(
-            f"{np.count_nonzero(emptied)} of {len(largest)} rows hold values above 0, "
-            f"but none above binarize={threshold}, and were taken as all 0. Pass "
-            "binarize=0.0 to tell what is there from what is not, as for counts and "
-            "weights of words.",
-            DataConversionWarning,
-        )

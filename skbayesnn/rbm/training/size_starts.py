@@ -19,7 +19,9 @@ class Search(NamedTuple):
     """How units are searched for."""
 
     step: growth.Settings
+    """of a Frank-Wolfe step, whose search finds the units"""
     n_chains: int
+    """Markov chains that give the states of the model"""
 
 
 def random_units(settings, job, n_units):

@@ -1,20 +1,19 @@
 """The number of hidden units: models of several sizes and starts are compared.
 
-1. Each size is trained for the same number of rounds, from small random weights. The
-   first one trains until it has left the plateau where all start, on which sizes cannot
-   be told apart. Sizes double until two doublings of one have brought hardly anything.
-   Of those that are hardly behind the best, the smallest has won, or the next one while
-   all still gain much, or the best itself if it overfits.
-2. Two other starts are compared with it: units for the pairs of a tree (`pair_tree`),
-   which are a model of all pairs that matter before any training, and units that were
-   found by Frank-Wolfe searches, each on rows of its own. A tree is ahead at once, and
-   learns the less: while the other may catch up soon, both train on.
-3. The best of them trains on from where it is. If it begins to overfit, random weights
-   of the same size are trained on as far, too, and those of the next larger one, and so
-   forth as long as the larger one is better, and all smaller ones.
-4. The best of them gets a weight decay, and trains to its end. If its chains do not
-   move between its modes then, so that its likelihood is in doubt, the best smaller
-   sizes are trained on as well, each for no longer, and the best of them is the result.
+1. Each size is trained for the same number of rounds, from small random weights. At
+   first, all sizes are on a plateau, where they cannot be told apart: the first size
+   trains until it has left it. Sizes double until two doublings have brought hardly
+   anything. Several sizes may be hardly behind the best one. The smallest of them has
+   won; or twice as many units, while all still gain much; or the best one, if it
+   overfits.
+2. Two other starts are compared with the winner. One has units for the pairs of a tree
+   (`pair_tree`), which is a model of all pairs that matter before any training. The
+   other one has units that were found by Frank-Wolfe searches, each on rows of its own.
+   A tree is ahead at once, but gains less from training: while the winner may catch up
+   soon, both train on.
+3. The best of them trains on from where it is. If it begins to overfit, other sizes
+   that began at random weights are trained on as far: the same size and larger ones, as
+   long as the larger one is better; then all smaller ones.
 """
 
 from functools import partial
@@ -22,19 +21,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._persistence import Progress
-from . import automatic, pair_tree, plans
-from .history import append_record, join_histories
-from .job import Start, computing
-from .outcome import Training
+from . import gains, pair_tree
+from .history import append_record
+from .job import computing
 from .size_starts import random_units, searched_units, tree_units
+from .training_result import Training
 from .trials import (
     LEAST,
     Ended,
     Trial,
     best_of,
     effort_of,
-    elapsed,
     hardly,
     near_best,
     records_of,
@@ -42,6 +39,7 @@ from .trials import (
     whole_gain,
 )
 
+# Number of units that is tried first.
 _FIRST = 16
 # Largest number that is tried, unless there are fewer rows.
 MAX_UNITS = 1024
@@ -61,9 +59,6 @@ _MAX_DOUBLINGS = 2
 # Doublings of the updates by which a tree has to be ahead, at what the last ones have
 # gained, and the rounds in which it may become so: up to 9,082 updates.
 _CATCHES_UP, _BOTH_ROUNDS = 2.0, 6
-# Smaller sizes that are trained to their end where the chains of the winner do not move
-# between its modes.
-_MAX_OTHERS = 2
 # Rounds behind those of the winner in which others may overtake it, where it overfits.
 _MORE_ROUNDS = 2
 
@@ -72,97 +67,22 @@ class Comparison(NamedTuple):
     """All sizes and starts that were compared, and the best of them."""
 
     winner: Trial
+    """the best one"""
     training: Training
     """its best model, with one entry of the history per start"""
     trials: tuple
     """all that ran"""
 
 
-def train(settings, search, job, task, refit):
-    """Find the number of units, and train so many.
-
-    Parameters
-    ----------
-    settings : plans.Settings
-    search : Search
-    job : Job
-        With validation rows.
-    task : callback context
-    refit : bool
-        Whether to repeat the training on all rows.
-
-    Returns
-    -------
-    found : automatic.Found
-    """
-    finished = job.checkpoint.load("result")
-    if finished is not None:
-        return finished.state
-    winner, training, trials = compare(settings, search, job, task)
-    seconds = elapsed(trials)
-    decided = automatic.decisions(winner.outcome.best)
-    found = automatic.Found(training, None, decided)
-    if training.interrupted:
-        return found
-    if training.stopped:
-        progress = Progress(found, training.history, training.n_iter, seconds, True)
-        job.checkpoint.save("result", progress, finished=True)
-        return found
-    chosen = _continued(winner, training, seconds)._replace(retries=True)
-    smaller = (
-        _continued(one, training, seconds, f"training, {one.n_units} units")
-        for one in _smaller(winner, trials)
-    )
-    try:
-        return automatic.train(settings, job, chosen, task, refit, rivals=smaller)
-    except KeyboardInterrupt:
-        if not settings.keep_last:
-            raise
-        start = chosen.make_start(job)
-        history, n_iter = start.history, start.n_iter
-        training = training._replace(history=history, n_iter=n_iter, interrupted=True)
-        return found._replace(training=training)
-
-
-def _continued(trial, compared, seconds, stage="training"):
-    """How the training of a trial goes on behind the comparison."""
-    # its rounds follow the entries of what was compared
-    rounds = trial.outcome.training
-    history = join_histories(compared.history, rounds.history)
-    n_iter = compared.n_iter + rounds.n_iter
-
-    def make_start(job):
-        state = partial(trial.make_state, job, trial.n_units)
-        return Start(state, history, n_iter, seconds)
-
-    begins_at = "model" if trial.rival else "random"
-    begins_at = "tree" if trial.is_tree else begins_at
-    return automatic.Entrant(
-        make_start, stage, trial.outcome.adapting, begins_at=begins_at
-    )
-
-
-def _smaller(winner, trials):
-    """Each the best of those with fewer units than the one before.
-
-    The chains of a smaller model move more easily.
-    """
-    n_units = winner.n_units
-    for _ in range(_MAX_OTHERS):
-        smaller = [one for one in trials if one.n_units < n_units]
-        if not smaller:
-            return
-        best = best_of(smaller)
-        n_units = best.n_units
-        yield best
-
-
 def _others(winner, trials):
-    """Those from random weights: fewer units, and no fewer with the next size first.
+    """Other trials from random weights: those of fewer units, and the others.
 
-    Searched units learn faster at first, and may overfit the sooner.
+    Both begin with the smallest. Starts at searched units are left out: they learn
+    faster at first, and may overfit sooner.
     """
-    others = [one for one in trials if one.rival is None and one.name != winner.name]
+    others = [
+        one for one in trials if one.compared_with is None and one.name != winner.name
+    ]
     others = sorted(others, key=lambda one: one.n_units)
     fewer = [one for one in others if one.n_units < winner.n_units]
     return fewer, others[len(fewer) :]
@@ -252,14 +172,14 @@ def _compare_overfits(settings, run, winner, trials):
     longer than it may still become the better one.
     """
     further = partial(run, stage="further")
-    first = winner = further(winner, np.inf, {}, until=plans.has_decay_or_cools)
-    if not plans.has_decay(settings, winner.outcome.adapting):
+    first = winner = further(winner, np.inf, {}, until=gains.has_decay_or_cools)
+    if not gains.has_decay(settings, winner.outcome.adapting):
         return winner
     n_rounds = winner.outcome.training.n_iter + _MORE_ROUNDS
 
     def until(settings, adapting):
-        is_over = plans.has_decay_or_cools(settings, adapting)
-        return is_over or plans.cannot_reach(adapting, winner.score, n_rounds)
+        is_over = gains.has_decay_or_cools(settings, adapting)
+        return is_over or gains.cannot_reach(adapting, winner.score, n_rounds)
 
     further = partial(further, n_rounds=n_rounds, until=until)
     fewer, others = _others(winner, trials.values())
@@ -284,7 +204,7 @@ def _compare_overfits(settings, run, winner, trials):
 
 def _compare_start(run, winner, stages, new):
     """Another start, as far as it came while it kept up with the winner."""
-    new, effort = new._replace(rival=winner), {}
+    new, effort = new._replace(compared_with=winner), {}
     for n_rounds in stages:
         new = run(new, n_rounds, effort)
         score = winner.score_after(n_rounds)

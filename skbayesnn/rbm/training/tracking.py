@@ -24,7 +24,7 @@ from ..likelihood.estimates import acceptance_ratio, combine, summarise
 from ..likelihood.row_weights import log_row_weights
 from ..model import is_standard
 from .changes import Estimate, reconcile
-from .gap import log_probabilities, monitored_rows
+from .row_probabilities import log_probabilities, monitored_rows
 
 # Units of the smaller side up to which the states are enumerated.
 _ENUMERATED = 16
@@ -55,13 +55,14 @@ class Tracked(NamedTuple):
     """standard error of the log partition function, nats: of its change, if it was
     predicted"""
     log_partition: float
+    """log partition function by which both are normalised, nats"""
     level_error: float
     """standard error of the log partition function itself, nats"""
     betas: np.ndarray
     """temperatures for the next estimate"""
     shift: float = 0.0
-    """by how much the log partition function exceeds its prediction, which the earlier
-    ones share"""
+    """by how much the log partition function exceeds its prediction: earlier values are
+    too small by as much"""
 
 
 def track(
@@ -156,7 +157,9 @@ class Measured(NamedTuple):
     validation: float
     """mean log-likelihood of the validation rows, nats"""
     forward: float
+    """the same by annealing from independent features to the model alone"""
     reverse: float
+    """the same by annealing back alone"""
     error: float
     """standard error of the first, nats"""
     missed: float

@@ -1,7 +1,7 @@
-"""Trainings that are compared: each in stages, and each as far as the others.
+"""Trainings that are compared, in stages that are as long for each of them.
 
-A `Trial` is a number of units and a start. It is trained on for so many rounds at most,
-pauses, and can go on from where it is.
+A `Trial` is a number of units and a start. It is trained for some rounds, pauses, and
+can go on from where it is.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..learning import contrastive
-from . import adaptive, plans
+from . import adaptive, gains
 from .job import Start
 
 # A smaller gain may be chance, nats.
@@ -28,16 +28,19 @@ class Trial(NamedTuple):
     """A size and its start, with how far it came."""
 
     name: str
+    """as it is printed, and called in the checkpoint"""
     n_units: int
+    """hidden units"""
     make_state: Callable
     """``make_state(job, n_units)`` gives the first state of a training"""
     outcome: adaptive.Outcome | None = None
+    """of its rounds so far; None before the first"""
     gain: float = 0.0
     """what the last doubling of its updates has gained, nats"""
     has_ended: bool = False
     """whether the validation rows lose, a weight decay was given, or the step size
     falls: by more updates alone it becomes no better"""
-    rival: "Trial | None" = None
+    compared_with: "Trial | None" = None
     """the best one before it, with which another start than random weights is compared;
     None for random weights"""
     is_tree: bool = False
@@ -51,9 +54,9 @@ class Trial(NamedTuple):
     @property
     def is_on_plateau(self):
         """Whether it is still where it started, and may yet leave."""
-        has_gained = plans.has_left(self.outcome.first_score, self.score)
+        has_gained = gains.has_left(self.outcome.first_score, self.score)
         n_updates = self.outcome.training.history["n_updates"][-1]
-        may_leave = n_updates < plans.PLATEAU_UPDATES and not self.has_ended
+        may_leave = n_updates < gains.PLATEAU_UPDATES and not self.has_ended
         return may_leave and not has_gained
 
     def score_after(self, n_rounds):
@@ -76,7 +79,7 @@ def run_trial(
     effort=None,
     *,
     stage=None,
-    until=plans.overfits_or_cools,
+    until=gains.overfits_or_cools,
 ):
     """Train a trial on for so many rounds at most, and keep it in ``trials``.
 
@@ -122,8 +125,8 @@ def run_trial(
         rbm = contrastive.model(settings.update, outcome.best.state)
         stopped = job.callbacks.end(size_task, rbm) or training.stopped
         outcome = outcome._replace(training=training._replace(stopped=stopped))
-    has_ended = plans.overfits_or_cools(settings, outcome.adapting)
-    gain = 0.0 if has_ended else plans.gain_since(outcome.adapting, 0.5)
+    has_ended = gains.overfits_or_cools(settings, outcome.adapting)
+    gain = 0.0 if has_ended else gains.gain_since(outcome.adapting, 0.5)
     gain = 0.0 if np.isnan(gain) else gain
     trial = trial._replace(outcome=outcome, gain=gain, has_ended=has_ended)
     trials[trial.name] = trial
@@ -156,20 +159,22 @@ def elapsed(trials):
 def records_of(trials):
     """Entries of the history: each start with its gain over the best before.
 
-    That of a start other than random weights is over its rival's, after as many rounds.
+    That of a start other than random weights is over the one that it is compared with,
+    after as many rounds.
     """
     records, best = [], None
     for one in trials:
         training, point = one.outcome.training, one.outcome.best
         before = best.score if best else one.outcome.first_score
-        if one.rival is not None:
-            best, before = one.rival, one.rival.score_after(training.n_iter)
+        if one.compared_with is not None:
+            best = one.compared_with
+            before = best.score_after(training.n_iter)
         records.append(
             {
                 "n_components": one.n_units,
                 "change": one.n_units - (best.n_units if best else 0),
                 "gain": one.score - before,
-                "from_small_weights": float(one.rival is None),
+                "from_small_weights": float(one.compared_with is None),
                 "n_updates": training.history["n_updates"][-1],
                 "log_likelihood": point.log_likelihood,
                 "validation_log_likelihood": point.validation,
@@ -207,8 +212,8 @@ def effort_of(trials):
 
     Which size needs them first is chance, and with them a model is ahead.
     """
-    plans = [one.outcome.adapting.plan for one in trials]
+    of_trials = [one.outcome.adapting.plan for one in trials]
     return {
-        name: max(getattr(plan, name) for plan in plans)
+        name: max(getattr(plan, name) for plan in of_trials)
         for name in ("n_replicas", "n_gibbs_steps")
     }

@@ -34,19 +34,20 @@ from skbayesnn.rbm.learning import contrastive
 from skbayesnn.rbm.likelihood import annealing
 from skbayesnn.rbm.training import (
     adaptive,
-    gap,
+    final_check,
+    gains,
     job,
     pair_tree,
-    plans,
+    row_probabilities,
     sizes,
     start,
     tracking,
 )
-from skbayesnn.rbm.training import automatic as checked
-from skbayesnn.rbm.training.automatic import settings_of
-from skbayesnn.rbm.training.outcome import Training
+from skbayesnn.rbm.training.automatic_settings import settings_of
+from skbayesnn.rbm.training.candidate_trainings import Candidate, or_tree
 from skbayesnn.rbm.training.path import Point
 from skbayesnn.rbm.training.rows import Rows
+from skbayesnn.rbm.training.training_result import Training
 
 of_each_kind = pytest.mark.parametrize("kind", AUTOMATIC)
 # Of one kind by default, where both have the code in common.
@@ -391,7 +392,7 @@ def parity(n_rows, seed):
 
 def test_larger_weights_leave_a_start_that_small_ones_do_not(monkeypatch):
     # small weights do not leave it in five times as many updates, either
-    monkeypatch.setattr(plans, "PLATEAU_UPDATES", 1000)
+    monkeypatch.setattr(gains, "PLATEAU_UPDATES", 1000)
     X, others = parity(2000, 0), parity(5000, 1)
     model = ContrastiveDivergenceRBM(16, max_updates=2500, random_state=0).fit(X)
     # the first start is told, too
@@ -428,7 +429,7 @@ def test_updates_that_may_not_leave_the_start_are_all():
 
 def test_what_has_not_left_its_start_has_learned_nothing(monkeypatch):
     """Though the best of its rounds gains a little on the rows that chose it."""
-    monkeypatch.setattr(plans, "PLATEAU_UPDATES", 1000)
+    monkeypatch.setattr(gains, "PLATEAU_UPDATES", 1000)
     X = np.random.default_rng(1).random((400, 5)) < 0.4
     with pytest.warns(ConvergenceWarning, match="Nothing was learned"):
         model = ContrastiveDivergenceRBM(8, max_updates=2500, random_state=2).fit(X)
@@ -739,7 +740,7 @@ def test_a_callback_may_stop(kind, task, n_ends, callbacks, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_a_callback_may_stop_a_later_stage_of_a_race(callbacks, monkeypatch):
+def test_a_callback_may_stop_a_later_stage_of_the_comparison(callbacks, monkeypatch):
     """Before larger sizes have run."""
     monkeypatch.setattr(sizes, "MAX_UNITS", 32)
     monkeypatch.setattr(sizes, "_STAGES", (2, 3))
@@ -808,10 +809,10 @@ def test_a_random_start_is_not_learned_though_it_is_better_by_chance(
     """Of rows that have chosen among many rounds."""
     a_job, settings = small_job(), settings_of(ContrastiveDivergenceRBM(), Rows(X12, 0))
     rbm = start.start_model("random", 4, a_job.train, 0)
-    independent, chance = checked._independent(a_job, rbm)
+    independent, chance = final_check._independent(a_job, rbm)
     outcome = ended(settings, a_job, rbm, 0, independent + chance + 2e-3)
-    entrant = checked.Entrant(None, begins_at=begins_at)
-    found = checked._check(settings, a_job, checked.Leader(entrant, outcome))
+    candidate = Candidate(None, begins_at=begins_at, outcome=outcome)
+    found = final_check.check(settings, a_job, candidate)
     assert found.learned == learned
     assert found.training.state.rbm.weights.any() == learned
 
@@ -828,13 +829,13 @@ def test_a_tree_stays_unless_training_surely_improves_it(
         )
         for seed in (0, 1)
     )
-    error = gap.error_of_lead(a_job.validation, before, after)
+    error = row_probabilities.error_of_lead(a_job.validation, before, after)
     outcome = ended(settings, a_job, after, 500, -8.0 + n_errors * error)
     at_start = ended(settings, a_job, before, 0, -8.0)
     found = at_start.best, at_start.measured
     monkeypatch.setattr(adaptive, "start_of", lambda *arguments: found)
-    entrant = checked.Entrant(lambda job: None, begins_at=begins_at)
-    kept = checked._or_tree(settings, a_job, checked.Leader(entrant, outcome))
+    candidate = Candidate(lambda job: None, begins_at=begins_at, outcome=outcome)
+    kept = or_tree(settings, a_job, candidate)
     is_tree = begins_at == "tree" and n_errors < 1.0
     assert kept.outcome.best is (at_start if is_tree else outcome).best
     expected = before if is_tree else after

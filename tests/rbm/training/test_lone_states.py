@@ -42,7 +42,7 @@ def test_a_frequent_state_far_from_all_others_is_set_aside():
     before = job_of(X, X_val, np.vstack([X, X_val]))
     job, lone = lone_states.set_aside(before)
     assert_array_equal(lone.states, [LONE])
-    assert_allclose(lone.shares, [100 / 300])
+    assert_allclose(lone.fractions, [100 / 300])
     assert (len(job.train), len(job.validation)) == (200, 40)
     assert len(job.whole) == 240
     assert not job.train.are_among(lone.states).any()
@@ -114,7 +114,7 @@ def test_a_state_gets_its_share_and_leaves_the_others_as_they_are():
     assert_array_equal(given, states)
     assert len(whole.weights) == 7
     new = np.log(naive.rbm_distribution(twin(whole))[1])
-    assert_allclose(np.exp(new[[0, 200]]), lone.shares, rtol=0.02)
+    assert_allclose(np.exp(new[[0, 200]]), lone.fractions, rtol=0.02)
     others = np.delete(new - old, [0, 200])
     assert np.ptp(others) < 0.01
     # the old model gave these states something, too
@@ -176,8 +176,8 @@ def test_annealing_back_starts_at_other_rows(fitted):
 def test_samples_contain_the_state(fitted):
     V = fitted.sample(600, n_steps=20, random_state=0)
     assert V.dtype == bool
-    share = (V == fitted.lone_states_[0]).all(axis=1).mean()
-    assert_allclose(share, 1 / 3, atol=0.08)
+    fraction = (V == fitted.lone_states_[0]).all(axis=1).mean()
+    assert_allclose(fraction, 1 / 3, atol=0.08)
     # held features rule it out
     clamp = np.full(N_FEATURES, np.nan)
     clamp[0] = 0.0

@@ -15,17 +15,17 @@ from skbayesnn.rbm.training.start import base_of
 N_FEATURES = 12
 
 
-def modes_in(shares, n_rows=2000, seed=0):
+def modes_in(fractions, n_rows=2000, seed=0):
     """Rows around two states that no Gibbs step leads between, and noise."""
     rng = np.random.default_rng(seed)
     centres = np.zeros((2, N_FEATURES), dtype=bool)
     centres[0, :6] = centres[1, 6:] = True
-    rows = centres[rng.choice(2, n_rows, p=shares)]
+    rows = centres[rng.choice(2, n_rows, p=fractions)]
     return rows ^ (rng.random(rows.shape) < 0.02)
 
 
-def model_of(share):
-    """One unit: a mode by each of its states, the second one of this share."""
+def model_of(fraction):
+    """One unit: a mode by each of its states, the second one of this fraction."""
     weights = np.full((1, N_FEATURES), -7.0)
     weights[0, 6:] = 7.0
     visible = np.where(np.arange(N_FEATURES) < 6, 3.5, -3.5)
@@ -33,7 +33,7 @@ def model_of(share):
     rbm = rbm_model.make_rbm(weights, np.zeros(1), visible)
     states = all_states(N_FEATURES)
     of_second = _share(rbm, states)
-    hidden = np.log(share / (1.0 - share)) - np.log(of_second / (1.0 - of_second))
+    hidden = np.log(fraction / (1.0 - fraction)) - np.log(of_second / (1.0 - of_second))
     return rbm_model.make_rbm(weights, np.full(1, hidden), visible)
 
 
@@ -52,10 +52,13 @@ def shift_for(rbm, X, seed=0):
     return mode_correction.find_shift(rbm, base_of(rows), rows, 2000, seed)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5])
+@pytest.mark.parametrize("fraction", [0.2, 0.5])
 @pytest.mark.parametrize("seed", range(3))
-def test_modes_get_their_share(share, seed):
-    X, rbm = modes_in([0.75, 0.25], seed=seed), model_of(0.7 if share == 0.2 else 0.5)
+def test_modes_get_their_share(fraction, seed):
+    X, rbm = (
+        modes_in([0.75, 0.25], seed=seed),
+        model_of(0.7 if fraction == 0.2 else 0.5),
+    )
     shift = shift_for(rbm, X, seed)
     moved = rbm._replace(visible=(rbm.visible + shift.biases).astype(np.float32))
     states = all_states(N_FEATURES)

@@ -11,7 +11,8 @@ from sklearn.exceptions import DataConversionWarning
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm.model import BLOCK_ROWS
-from skbayesnn.rbm.training.rows import Rows, check_rows
+from skbayesnn.rbm.training.given_rows import check_rows
+from skbayesnn.rbm.training.rows import Rows
 
 VALUES = np.random.default_rng(0).integers(0, 256, (50, 7))
 

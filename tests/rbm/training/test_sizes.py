@@ -24,8 +24,15 @@ from training_points import adapting, path_of, point, settings_of
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive, growth
-from skbayesnn.rbm.training import adaptive, pair_tree, plans, sizes, tracking
-from skbayesnn.rbm.training import automatic as checked
+from skbayesnn.rbm.training import (
+    adaptive,
+    candidate_trainings,
+    gains,
+    pair_tree,
+    plans,
+    sizes,
+    tracking,
+)
 from skbayesnn.rbm.training.path import Point
 from skbayesnn.rbm.training.trials import Trial, effort_of
 
@@ -56,7 +63,7 @@ def choosing(max_updates=300, **parameters):
 
 @pytest.fixture
 def from_one(monkeypatch):
-    """Races begin with one unit, are short, and have no tree."""
+    """Comparisons begin with one unit, are short, and have no tree."""
     monkeypatch.setattr(sizes, "_FIRST", 1)
     monkeypatch.setattr(sizes, "MAX_UNITS", 8)
     monkeypatch.setattr(pair_tree, "MAX_FEATURES", 0)
@@ -72,7 +79,7 @@ def up_to_four(from_one, monkeypatch):
 
 def never_end(monkeypatch):
     """Sizes double up to the limit."""
-    monkeypatch.setattr(sizes, "_has_enough_units", lambda runners: False)
+    monkeypatch.setattr(sizes, "_has_enough_units", lambda trials: False)
 
 
 def compared_in(model):
@@ -121,7 +128,7 @@ def test_the_race_is_recorded(from_one):
     assert compared["seconds"].max() < rounds[-1] == seconds.max()
 
 
-def runner(n_units, score, gain=0.0, **plan):
+def trial_of(n_units, score, gain=0.0, **plan):
     """A size that began at -50 nats."""
     best = Point(None, (), score, score, 0.0)
     plan = plans.Plan(
@@ -132,8 +139,8 @@ def runner(n_units, score, gain=0.0, **plan):
     return Trial(f"{n_units} units", n_units, None, outcome, gain)
 
 
-def sizes_of(runners):
-    return [one.n_units for one in runners]
+def sizes_of(trials):
+    return [one.n_units for one in trials]
 
 
 @pytest.mark.parametrize(
@@ -148,32 +155,36 @@ def sizes_of(runners):
     ],
 )
 def test_the_smallest_of_sizes_that_are_hardly_behind_wins(values, expected):
-    runners = [runner(2**k, value) for k, value in enumerate(values)]
-    assert sizes._chosen(runners).n_units == expected
+    trials = [trial_of(2**k, value) for k, value in enumerate(values)]
+    assert sizes._chosen(trials).n_units == expected
 
 
 def test_the_next_one_wins_if_all_still_gain_much():
     """Large ones learn more slowly at first: a tenth of the last gain says nothing."""
-    runners = [runner(16, -32.0, 2.0), runner(32, -30.0, 4.0), runner(64, -30.3, 4.0)]
-    assert sizes._chosen([*runners, runner(128, -30.5, 4.0)]).n_units == 64
+    trials = [
+        trial_of(16, -32.0, 2.0),
+        trial_of(32, -30.0, 4.0),
+        trial_of(64, -30.3, 4.0),
+    ]
+    assert sizes._chosen([*trials, trial_of(128, -30.5, 4.0)]).n_units == 64
     # no more than twice as many
-    assert sizes._chosen([*runners, runner(128, -30.3, 4.0)]).n_units == 64
-    assert sizes._chosen([*runners[:2], runner(128, -30.3, 4.0)]).n_units == 32
+    assert sizes._chosen([*trials, trial_of(128, -30.3, 4.0)]).n_units == 64
+    assert sizes._chosen([*trials[:2], trial_of(128, -30.3, 4.0)]).n_units == 32
 
 
 @pytest.mark.parametrize("ended, expected", [(16, 16), (32, 32), (64, 16)])
 def test_a_best_size_that_overfits_wins(ended, expected):
     """Little training follows: it stays ahead of smaller ones."""
-    runners = [runner(16, -30.1), runner(32, -30.0), runner(64, -30.1)]
-    runners = [one._replace(has_ended=one.n_units == ended) for one in runners]
-    assert sizes._chosen(runners).n_units == expected
+    trials = [trial_of(16, -30.1), trial_of(32, -30.0), trial_of(64, -30.1)]
+    trials = [one._replace(has_ended=one.n_units == ended) for one in trials]
+    assert sizes._chosen(trials).n_units == expected
 
 
 def test_a_best_size_that_overfits_has_to_be_ahead():
     """By 0.06 nats, if 20 were gained."""
-    best = runner(32, -30.0)._replace(has_ended=True)
+    best = trial_of(32, -30.0)._replace(has_ended=True)
     for score, expected in [(-30.05, 16), (-30.07, 32)]:
-        assert sizes._chosen([runner(16, score), best]).n_units == expected
+        assert sizes._chosen([trial_of(16, score), best]).n_units == expected
 
 
 @pytest.mark.parametrize(
@@ -190,21 +201,21 @@ def test_a_best_size_that_overfits_has_to_be_ahead():
     ],
 )
 def test_sizes_end_when_two_doublings_of_one_bring_nothing(values, expected):
-    runners = [runner(16 * 2**k, value) for k, value in enumerate(values)]
-    assert sizes._has_enough_units(runners) is expected
+    trials = [trial_of(16 * 2**k, value) for k, value in enumerate(values)]
+    assert sizes._has_enough_units(trials) is expected
 
 
 def test_sizes_that_still_gain_much_differ_by_chance():
     """A tenth of what the best has gained by its last updates."""
-    runners = [runner(16, -30.3), runner(32, -30.0), runner(64, -30.1)]
-    assert not sizes._has_enough_units(runners)
-    runners[1] = runner(32, -30.0, gain=4.0)
-    assert sizes._has_enough_units(runners)
+    trials = [trial_of(16, -30.3), trial_of(32, -30.0), trial_of(64, -30.1)]
+    assert not sizes._has_enough_units(trials)
+    trials[1] = trial_of(32, -30.0, gain=4.0)
+    assert sizes._has_enough_units(trials)
 
 
 def test_sizes_get_the_temperatures_of_the_one_with_most():
-    plain, tempered = runner(16, -30.0), runner(32, -30.0, n_replicas=5)
-    steps = runner(64, -30.0, n_gibbs_steps=10)
+    plain, tempered = trial_of(16, -30.0), trial_of(32, -30.0, n_replicas=5)
+    steps = trial_of(64, -30.0, n_gibbs_steps=10)
     expected = dict(n_replicas=5, n_gibbs_steps=10)
     assert effort_of([plain, tempered, steps]) == expected
 
@@ -218,7 +229,7 @@ def test_larger_sizes_begin_with_these_temperatures(monkeypatch):
         given = effort and effort["n_replicas"]
         asked.append((one.n_units, n_rounds, given))
         needed = 5 if one.n_units == 32 else 1
-        return runner(one.n_units, -30.0, n_replicas=max(needed, given or 1))
+        return trial_of(one.n_units, -30.0, n_replicas=max(needed, given or 1))
 
     job = SimpleNamespace(train=range(1000))
     winner, stages = sizes._compare_sizes(None, job, run)
@@ -257,21 +268,17 @@ def test_the_winner_trains_on_from_where_it_is(spied):
     rounds = winner.outcome.training.history
     assert len(rounds["n_updates"]) > 0
     # its rounds follow the entries of the comparison
-    history, n_race = (
-        spied.model.history_,
-        np.isfinite(spied.model.history_["gain"]).sum(),
-    )
+    history = spied.model.history_
+    n_compared = np.isfinite(history["gain"]).sum()
     for name in set(rounds) - {"seconds"}:
-        later = history[name][n_race:][: len(rounds[name])]
+        later = history[name][n_compared:][: len(rounds[name])]
         assert_array_equal(later, rounds[name])
     best = last.outcome.best
-    assert_array_equal(
-        best.path[: len(winner.outcome.adapting.best.path)],
-        winner.outcome.adapting.best.path,
-    )
+    before = winner.outcome.adapting.best.path
+    assert best.path[: len(before)] == before
 
 
-def test_runners_go_on_from_stage_to_stage(spied):
+def test_trials_go_on_from_stage_to_stage(spied):
     """Nothing is trained twice, and what has ended runs no more."""
     *compared, _ = spied.calls
     by_stage = {call.stage: call for call in compared}
@@ -284,7 +291,7 @@ def test_runners_go_on_from_stage_to_stage(spied):
         if n_rounds == 6:
             before += ", 4 rounds"
         earlier = by_stage[before].outcome
-        assert not plans.overfits_or_cools(call.settings, earlier.adapting)
+        assert not gains.overfits_or_cools(call.settings, earlier.adapting)
         assert earlier.training.n_iter < call.outcome.training.n_iter <= n_rounds
         columns = call.outcome.training.history["n_updates"]
         old = earlier.training.history["n_updates"]
@@ -350,22 +357,23 @@ def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
     """400 updates of 8 units; what the size has had before is not taken from it."""
     limits = []
 
-    def run(settings, job, other, task):
+    def trained(settings, job, other, task):
         limits.append(settings.max_updates)
-        return outcome(other.adapting.best)
+        return other._replace(outcome=outcome(other.adapting.best))
 
     def outcome(best):
         training = SimpleNamespace(interrupted=False, stopped=False)
         measured = tracking.Measured(best.validation, -20.0, -30.0, 0.1, 0.0)
         return adaptive.Outcome(training, best, -60.0, measured, None)
 
-    monkeypatch.setattr(checked, "_run", run)
-    leader = checked.Leader(None, outcome(point(-25.0, n_updates=400, n_units=8)))
+    monkeypatch.setattr(candidate_trainings, "_trained", trained)
+    large = outcome(point(-25.0, n_updates=400, n_units=8))
+    best = candidate_trainings.Candidate(None, outcome=large)
     small = point(-26.0, n_updates=n_before)
-    other = checked.Entrant(None, adapting=adapting(small, small))
+    other = candidate_trainings.Candidate(None, adapting=adapting(small, small))
     settings = settings_of(max_updates=max_updates)
-    kept = checked._without_doubt(settings, None, leader, [other], None)
-    assert limits == [expected] and kept is leader
+    kept = candidate_trainings._or_smaller(settings, None, best, [other], None)
+    assert limits == [expected] and kept is best
 
 
 @pytest.mark.parametrize(
@@ -382,7 +390,7 @@ def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
 def test_larger_sizes_follow_where_a_model_overfits(
     overfits, likelihoods, expected, up_to_four, monkeypatch
 ):
-    monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
+    monkeypatch.setattr(sizes, "_chosen", lambda trials: trials[0])
     train, further, last = adaptive.train, [], []
 
     def measured(settings, job, start, stage, task, **more):
@@ -423,10 +431,10 @@ def test_larger_sizes_follow_where_a_model_overfits(
     ],
 )
 def test_random_weights_follow_where_searched_units_overfit(winner, expected):
-    runners = [Trial(f"{n} units", n, None) for n in (8, 2, 4)]
-    runners.append(Trial("4 searched units", 4, None, rival=runners[-1]))
-    (winner,) = (one for one in runners if one.name == winner)
-    found = sizes._others(winner, runners)
+    trials = [Trial(f"{n} units", n, None) for n in (8, 2, 4)]
+    trials.append(Trial("4 searched units", 4, None, compared_with=trials[-1]))
+    (winner,) = (one for one in trials if one.name == winner)
+    found = sizes._others(winner, trials)
     assert tuple([one.name for one in some] for some in found) == expected
 
 
@@ -448,34 +456,34 @@ def test_other_sizes_are_tried_until_they_are_worse(
     """Whether or not random weights are better than searched units."""
     calls, tried = [], []
 
-    def at(runner, validation, n_iter, weight_decay=0.0):
-        best = point(validation, n_units=runner.n_units)
+    def at(trial, validation, n_iter, weight_decay=0.0):
+        best = point(validation, n_units=trial.n_units)
         state = adapting(best, best)
         state = state._replace(plan=state.plan._replace(weight_decay=weight_decay))
         training = SimpleNamespace(n_iter=n_iter)
         outcome = adaptive.Outcome(training, best, -60.0, None, state)
-        return runner._replace(outcome=outcome)
+        return trial._replace(outcome=outcome)
 
-    def run(runner, n_rounds, effort=None, *, stage, until):
-        calls.append((runner.name, n_rounds, effort))
-        assert (effort is None) == (runner.outcome is None)
+    def run(trial, n_rounds, effort=None, *, stage, until):
+        calls.append((trial.name, n_rounds, effort))
+        assert (effort is None) == (trial.outcome is None)
         if len(calls) == 1:
-            assert until is plans.has_decay_or_cools
-            return at(runner, -9.0, 20, 0.1 if overfits else 0.0)
-        ended = at(runner, validations[runner.n_units], 22)
+            assert until is gains.has_decay_or_cools
+            return at(trial, -9.0, 20, 0.1 if overfits else 0.0)
+        ended = at(trial, validations[trial.n_units], 22)
         # one that has gained nothing since half of the updates, at the best score
         best = max([-9.0, *(validations[n] for n in tried if n in validations)])
-        tried.append(runner.n_units)
+        tried.append(trial.n_units)
         for lead, is_over in [(1e-6, False), (-1e-6, True)]:
             path = path_of([400] * 22, [best + lead] * 22)
-            behind = point(best + lead, n_units=runner.n_units)._replace(path=path)
+            behind = point(best + lead, n_units=trial.n_units)._replace(path=path)
             assert until(settings_of(), adapting(behind, behind)) == is_over
         return ended
 
-    runners = [at(Trial(f"{n} units", n, None), -9.9, 9) for n in (2, 4, 8, 16)]
-    winner = Trial("4 searched units", 4, None, rival=runners[1])
+    trials = [at(Trial(f"{n} units", n, None), -9.9, 9) for n in (2, 4, 8, 16)]
+    winner = Trial("4 searched units", 4, None, compared_with=trials[1])
     winner = at(winner, -9.5, 9)
-    by_name = {one.name: one for one in [*runners, winner]}
+    by_name = {one.name: one for one in [*trials, winner]}
     found = sizes._compare_overfits(settings_of(), run, winner, by_name)
     assert found.score == expected
     others = [f"{n} units" for n in n_tried.split()]
@@ -551,7 +559,7 @@ def resume_an_overfit_in(stage, monkeypatch, tmp_path):
     Returns the model, and the stages that took updates.
     """
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
-    monkeypatch.setattr(sizes, "_chosen", lambda runners: runners[0])
+    monkeypatch.setattr(sizes, "_chosen", lambda trials: trials[0])
     monkeypatch.setattr(
         sizes, "_compare_start", lambda run, winner, stages, new: winner
     )
@@ -663,7 +671,7 @@ def test_the_first_size_leaves_the_plateau_or_may_never():
         best = one.outcome.best._replace(validation=-50.0 + gain)
         return one._replace(outcome=one.outcome._replace(training=training, best=best))
 
-    start = run(runner(16, -50.0), 4, None)
+    start = run(trial_of(16, -50.0), 4, None)
     leaves_after = 6
     found, stages = sizes._leave_plateau(start, run)
     assert found.score == -49.0 and stages == (6, 9, 11)
@@ -742,7 +750,7 @@ def test_units_that_were_searched_start_the_training_if_they_gain(
 )
 def test_a_tree_has_to_stay_ahead(winner, trees, sizes_gained, expected, n_rounds):
     def begun(name, score, gain):
-        one = runner(8, score, gain)
+        one = trial_of(8, score, gain)
         history = SimpleNamespace(n_iter=9)
         outcome = one.outcome._replace(training=history)
         return one._replace(name=name, outcome=outcome)

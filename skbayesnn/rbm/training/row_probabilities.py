@@ -1,4 +1,4 @@
-"""The gap between the log-likelihoods of training and validation rows."""
+"""Log probabilities of rows by a model, up to the partition function."""
 
 import numpy as np
 
