@@ -14,6 +14,7 @@ from .dynamic_predictor import DynamicPredictorMixin, estimators_of, make_lagged
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
 from .learning.dead_times import dead_times
+from .learning.ensemble_weights import ensemble_weights
 from .learning.lag_choice import choose_lag, longest_between_gaps
 from .learning.lagged_problem import (
     for_free_runs,
@@ -25,7 +26,6 @@ from .learning.later_starts import warn_of_later_starts
 from .learning.longer_lags import explained_by_longer_lags
 from .learning.problem import pose
 from .learning.restarts import learn
-from .learning.selection import ensemble_weights
 from .parameters import (
     LAGGED_CONSTRAINTS,
     check_session_lengths,

@@ -21,7 +21,7 @@ from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes import dynamic_system
 from skbayesnn.sparse_bayes.dynamic_system import kind_of
-from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.prediction.ensemble import forecast
 from skbayesnn.sparse_bayes.queries import make_query
 from skbayesnn.sparse_bayes.search import (

@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import candidate_scores, samples, searched_ensemble
 from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.search.held_out import Data, error_against

@@ -10,7 +10,7 @@ from skbayesnn import DynamicSystemRegressor
 from skbayesnn.exceptions import OutlierWarning
 from skbayesnn.metrics import simulation_rmse
 from skbayesnn.sparse_bayes.learning.outliers import Screened
-from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import samples
 from skbayesnn.sparse_bayes.search.candidates import Candidate
 from skbayesnn.sparse_bayes.search.held_out import Data, Task, fit_or_score

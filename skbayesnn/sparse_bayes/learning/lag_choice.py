@@ -21,7 +21,7 @@ from ..records.lags import (
     n_complete_before,
     usual_length,
 )
-from .selection import stretches
+from .session_parts import stretches
 
 CANDIDATES = (1, 2, 3, 5, 7, 10, 14, 20, 30)
 # Stretches of every session that are left out in turn.

@@ -5,7 +5,8 @@ import numpy as np
 from ... import _validation as checks
 from ..records.lags import added_outputs, build_lag_matrix, complete_rows
 from ..records.layout import simulation_stages, typical_step
-from .selection import free_runs_through, held_out_rows, steps_through
+from .runs_to_score import free_runs_through, steps_through
+from .session_parts import held_out_rows
 
 
 def part_to_fit(record, selection, fraction):

@@ -11,13 +11,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._warnings import warn_caller
-from .selection import (
-    free_runs_of,
-    free_runs_through,
-    gap_free_stretches,
-    joint_error,
-    mean_squared_errors,
-)
+from .output_errors import joint_error, mean_squared_errors
+from .runs_to_score import free_runs_of, free_runs_through, gap_free_stretches
 
 # Rows in the first half of a stretch without a gap from which runs are tried, windows
 # that each run is long at least, and stretches, the longest ones: where there are many,

@@ -15,8 +15,8 @@ from ..network import bias_mask, init_network, prune, split_layers
 from . import cycle
 from . import prior as priors
 from .likelihood import StudentT
+from .output_errors import joint_error, mean_squared_errors
 from .result import Fit, learned_network
-from .selection import joint_error, mean_squared_errors
 from .stages import report, run_stage
 
 # After so many halvings the initial weights are below the rounding errors of the data.

@@ -10,7 +10,7 @@ scatter is a part of the error in a new record, and needs no outputs.
 
 import numpy as np
 
-from ..learning.selection import joint_error
+from ..learning.output_errors import joint_error
 from ..records.lags import n_complete_before, union_of_lags
 from ..records.layout import Record
 from .candidates import WORST_ERROR, geometric_mean

@@ -9,15 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ... import _validation as checks
 from ..learning.later_starts import errors_of_later_starts
+from ..learning.output_errors import joint_error, mean_squared_errors, mean_squares
 from ..learning.problem import CONSTANT_OUTPUT, Start
 from ..learning.result import Fit
-from ..learning.selection import (
-    free_runs_through,
-    joint_error,
-    mean_squared_errors,
-    mean_squares,
-    steps_through,
-)
+from ..learning.runs_to_score import free_runs_through, steps_through
 from ..narx import SparseBayesNARXRegressor
 from ..prediction.ensemble import LaggedNetwork
 from ..prediction.hidden_states import StateSpaceNetwork

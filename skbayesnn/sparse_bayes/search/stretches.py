@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..learning.selection import stretches
+from ..learning.session_parts import stretches
 
 # Stretches without which candidates cannot be told apart.
 LEAST_STRETCHES = 5

@@ -12,7 +12,7 @@ from skbayesnn.sparse_bayes.learning.lag_choice import (
     choose_lag,
 )
 from skbayesnn.sparse_bayes.learning.lagged_problem import windows
-from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.records.lags import (
     complete_rows,
     lags_behind,

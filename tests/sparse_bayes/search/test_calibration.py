@@ -12,7 +12,7 @@ from skbayesnn import (
     SparseBayesNARXRegressorCV,
     SparseBayesStateSpaceRegressor,
 )
-from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
 from skbayesnn.sparse_bayes.search import calibration
 from skbayesnn.sparse_bayes.search.calibration import band_factor

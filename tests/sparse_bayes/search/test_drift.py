@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import drift as drift_module
 from skbayesnn.sparse_bayes.search.candidates import WORST_ERROR
 from skbayesnn.sparse_bayes.search.drift import drift

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from search_cases import estimator, quietly, record
 
 from skbayesnn import DynamicSystemRegressor
-from skbayesnn.sparse_bayes.learning.selection import stretches
+from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import searched_ensemble
 from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.search.ensemble_size import (

@@ -1,11 +1,9 @@
-"""How starts are ranked, and networks of an ensemble weighted."""
+"""How starts are ranked, and the networks of an ensemble weighted."""
 
 import numpy as np
 import pytest
 from free_run_cases import assert_same_fit, fit, output_error, rms
 from numpy.testing import assert_allclose
-
-from skbayesnn.sparse_bayes.learning.selection import joint_error
 
 
 def training_error(member, u, y, rows=slice(2, None)):
@@ -142,18 +140,3 @@ def test_nothing_to_weigh_by():
         validation_fraction=0.1,
     )
     assert_allclose(model.estimator_weights_, [0.5, 0.5])
-
-
-def test_the_errors_of_all_outputs_as_one():
-    """By factors: the hundredth part of one is worth as much as that of another."""
-    squares, variance = np.array([4.0, 1e-8]), np.array([16.0, 1.0])
-    assert joint_error(squares[:1], variance[:1]) == 0.5
-    assert_allclose(joint_error(squares, variance), np.sqrt(0.5 * 1e-4))
-    better = joint_error(squares * [1.0, 1e-4], variance)
-    assert_allclose(better, joint_error(squares * [1e-4, 1.0], variance))
-    # what does not change, or is not scored, does not count
-    assert joint_error(squares, np.array([16.0, 0.0])) == 0.5
-    assert joint_error(np.array([4.0, np.nan]), variance) == 0.5
-    assert joint_error(np.array([4.0, np.inf]), variance) == np.inf
-    assert np.isnan(joint_error(np.array([np.nan]), variance[:1]))
-    assert joint_error(np.array([1.0, 0.0]), np.ones(2)) > 0.0
