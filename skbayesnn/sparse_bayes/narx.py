@@ -28,6 +28,7 @@ from .learning.problem import pose
 from .learning.restarts import learn
 from .parameters import (
     LAGGED_CONSTRAINTS,
+    check_combination,
     check_session_lengths,
     learning_options,
     resolve_auto,
@@ -350,7 +351,7 @@ class SparseBayesNARXRegressor(
             more of which none is correlated with those before it, and sessions that are
             not longer than the longest lag: nothing is learned of them.
         """
-        resolve_auto(self)
+        check_combination(self)
         given = check_training_record(self, X, y, sessions)
         self._learn(given)
         warn_of_short_sessions(given.starts, self.max_lag_)

@@ -188,11 +188,10 @@ def resolve_auto(estimator):
     for name, value in DEFAULTS[estimator.focus]._asdict().items():
         if isinstance(parameters[name], str) and parameters[name] == "auto":
             parameters[name] = value
-    _check_combination(estimator)
     return parameters
 
 
-def _check_combination(estimator):
+def check_combination(estimator):
     """Refuse parameters that contradict each other."""
     free_run = estimator.focus == "simulation"
     if free_run and not SOLVERS[estimator.solver].for_free_runs:
