@@ -25,10 +25,11 @@ from .parameters import (
 )
 from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
-from .search.held_out import check_windows, has_windows, rows_for_all
+from .search.cut_record import check_windows, has_windows
 from .search.results import COLUMNS, search_attributes
 from .search.rounds import ACTIVATIONS, FEW_CYCLES
 from .search.samples import without_outliers
+from .search.scored_rows import rows_for_all
 from .search.searched_ensemble import search_members
 from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import check_training_record, no_sample_weight

@@ -26,7 +26,7 @@ from .parameters import (
 from .records.lags import expand_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
-from .search.held_out import Data, Settings, check_windows
+from .search.cut_record import CutRecord, check_windows
 from .search.results import search_attributes
 from .search.rounds import OUTPUTS, Limits, Search, longest_dead_time
 from .search.samples import NETWORK_ROWS, without_outliers
@@ -37,6 +37,7 @@ from .search.stretches import (
     numbered,
     rows_for,
 )
+from .search.tasks import Settings
 from .training_record import (
     check_training_record,
     input_names,
@@ -368,7 +369,7 @@ class SparseBayesNARXRegressorCV(
 
         Returns
         -------
-        data : Data
+        data : CutRecord
         lags, strengths : sorted lists, or "auto"
         longest : lag that the stretches allow
         """
@@ -387,7 +388,7 @@ class SparseBayesNARXRegressorCV(
             )
         lags = [lag for lag in candidates if lag <= longest]
         lags = self.lags if isinstance(self.lags, str) else lags
-        return Data(given, folds), lags, self._check_strengths(), longest
+        return CutRecord(given, folds), lags, self._check_strengths(), longest
 
     def _check_lags(self):
         """Sorted candidates; of "auto" those for which the record is cut."""

@@ -26,14 +26,14 @@ from skbayesnn.sparse_bayes.prediction.ensemble import forecast
 from skbayesnn.sparse_bayes.queries import make_query
 from skbayesnn.sparse_bayes.search import (
     candidate_scores,
-    held_out,
+    held_out_errors,
     runner,
     samples,
     searched_ensemble,
     whole_record,
 )
 from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
-from skbayesnn.sparse_bayes.search.held_out import Data
+from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.search.members import evenly
 from skbayesnn.sparse_bayes.search.rounds import Limits, Search
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
@@ -530,7 +530,7 @@ def test_fits_until_the_end_are_scored_until_the_end(data):
 @pytest.mark.parametrize("focus", first_by_default(["simulation", "prediction"]))
 def test_all_kinds_are_scored_on_the_same_rows(monkeypatch, data, focus):
     """What would be scored by some of the candidates alone does not count."""
-    of_states, rows = held_out._errors_of_states, []
+    of_states, rows = held_out_errors._errors_of_states, []
 
     def of_kind(network, given, target, focus):
         rows.append(np.flatnonzero(np.isfinite(target).any(axis=1)))
@@ -543,9 +543,11 @@ def test_all_kinds_are_scored_on_the_same_rows(monkeypatch, data, focus):
 
         return scored
 
-    monkeypatch.setattr(held_out, "_errors_of_states", of_kind)
+    monkeypatch.setattr(held_out_errors, "_errors_of_states", of_kind)
     for name in ("free_runs_through", "steps_through"):
-        monkeypatch.setattr(held_out, name, of_lags(getattr(held_out, name)))
+        monkeypatch.setattr(
+            held_out_errors, name, of_lags(getattr(held_out_errors, name))
+        )
     quietly(estimator(focus=focus), *with_gaps(data))
     gaps = {*range(8), 30, *range(70, 79)}
     if focus == "prediction":
@@ -885,7 +887,7 @@ def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):
 
     def rows(Y):
         given = TrainingRecord(Y, Y, starts, True, {})
-        data = Data(given, stretches(starts, 8))
+        data = CutRecord(given, stretches(starts, 8))
         return len(samples.rows_for_states(data, 800).Y)
 
     assert rows(y) == 4000

@@ -33,7 +33,8 @@ from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import candidate_scores, samples, searched_ensemble
 from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
-from skbayesnn.sparse_bayes.search.held_out import Data, error_against
+from skbayesnn.sparse_bayes.search.cut_record import CutRecord
+from skbayesnn.sparse_bayes.search.held_out_errors import error_against
 from skbayesnn.sparse_bayes.search.members import close_to_best
 from skbayesnn.sparse_bayes.search.results import COLUMNS
 from skbayesnn.sparse_bayes.search.rounds import Limits, Search
@@ -637,7 +638,7 @@ def test_long_records_are_thinned(n_sessions):
     folds = stretches(starts, 4)
     y = np.arange(n_rows, dtype=float)
     given = TrainingRecord(y[:, None], y[:, None], starts, True, {})
-    data = Data(given, folds)
+    data = CutRecord(given, folds)
     assert data.thinned(n_rows) is data
     thin = data.thinned(240)
     assert len(thin.Y) == 240
@@ -908,7 +909,7 @@ def test_held_out_errors_are_in_standard_deviations_of_the_outputs(output, focus
     u, y = integrator(200)
     starts = np.array([0, 200])
     given = TrainingRecord(u, y[:, None], starts, True, {})
-    data = Data(given, stretches(starts, 4))
+    data = CutRecord(given, stretches(starts, 4))
     model = SparseBayesNARXRegressor(
         2, 2, output=output, hidden_layer_sizes=(), reg_lambda=0.0
     ).fit(u, y)

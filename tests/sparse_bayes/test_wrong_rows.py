@@ -12,8 +12,10 @@ from skbayesnn.metrics import simulation_rmse
 from skbayesnn.sparse_bayes.learning.outliers import Screened
 from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import samples
+from skbayesnn.sparse_bayes.search.candidate_fits import fit_or_score
 from skbayesnn.sparse_bayes.search.candidates import Candidate
-from skbayesnn.sparse_bayes.search.held_out import Data, Task, fit_or_score
+from skbayesnn.sparse_bayes.search.cut_record import CutRecord
+from skbayesnn.sparse_bayes.search.tasks import Task
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 N_ROWS = 300
@@ -131,12 +133,12 @@ def test_doubtful_outputs_are_neither_fitted_nor_scored():
     search.n_features_in_ = 1
     starts = np.array([0, N_ROWS])
     given = TrainingRecord(u, y[:, None], starts, True, {"n_features_in_": 1})
-    settings = search._settings_of_fits(Data(given, stretches(starts, 3)))
+    settings = search._settings_of_fits(CutRecord(given, stretches(starts, 3)))
 
     def scored(value, fold):
         Y = np.where(doubtful, value, y[:, None])
         given = TrainingRecord(u, Y, starts, True, {"n_features_in_": 1})
-        data = Data(given, stretches(starts, 3), doubtful=doubtful)
+        data = CutRecord(given, stretches(starts, 3), doubtful=doubtful)
         return fit_or_score(Task(candidate, 0, fold), settings, data, data)
 
     for fold in (0, 1):

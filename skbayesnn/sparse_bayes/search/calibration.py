@@ -26,7 +26,7 @@ def band_factor(networks, ensemble, data):
         By the number of a stretch, fits that did not see it.
     ensemble : Ensemble
         Whose bands they are.
-    data : Data
+    data : CutRecord
     """
     deviations = [
         _deviations(members, ensemble, fold, data) for fold, members in networks.items()

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from ..._parallel import at_hand
 from .candidates import Table
 from .drift import drift
-from .held_out import SETTLED, Task
+from .settled_starts import SETTLED
+from .tasks import Task
 
 
 class Scores(NamedTuple):
@@ -19,7 +20,7 @@ class Scores(NamedTuple):
 
     table : Table
         Their held-out errors.
-    fits : dict of (Candidate, int) to held_out.Score
+    fits : dict of (Candidate, int) to Score
         By the stretch that they did not see.
     not_tried : list of (Candidate, int)
         For which there was no time.
@@ -70,7 +71,7 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
         one that tells how far a candidate drifts.
     seeds : list of int
         Of the fits without each fold, and of those that are begun anew.
-    samples : dict of str to Shared of Data
+    samples : dict of str to Shared of CutRecord
         What the models of candidates are fitted to.
     fraction : float
         Of the time, behind which no further fit begins but the first of a candidate

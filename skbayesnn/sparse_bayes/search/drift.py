@@ -14,7 +14,7 @@ from ..learning.output_errors import joint_error
 from ..records.lags import n_complete_before, union_of_lags
 from ..records.layout import Record
 from .candidates import WORST_ERROR, geometric_mean
-from .held_out import output_deviation, output_variance
+from .cut_record import output_deviation, output_variance
 from .stretches import numbered
 
 # Rows of a run, at most; longer records are cut to the first rows of every stretch.
@@ -28,7 +28,7 @@ def drift(networks, data):
     ----------
     networks : list of LaggedNetwork or StateSpaceNetwork
         Fits of one candidate, each without another stretch.
-    data : Data
+    data : CutRecord
 
     Returns
     -------

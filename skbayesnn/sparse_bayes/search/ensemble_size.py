@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .candidates import LEAST_ERROR, WORST_ERROR
-from .held_out import output_deviation
+from .cut_record import output_deviation
 from .held_out_runs import held_out_runs
 
 # With fewer than `USUAL`, where each kind has half of them, the median lies somewhere
@@ -30,7 +30,7 @@ def enough_members(networks, data, focus):
     ----------
     networks : dict of int to list of LaggedNetwork or StateSpaceNetwork
         By the number of a stretch, fits of close candidates that did not see it.
-    data : Data
+    data : CutRecord
     focus : errors that count
     """
     horizon = np.inf if focus == "simulation" else 1

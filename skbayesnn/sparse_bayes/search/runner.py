@@ -9,7 +9,8 @@ from joblib import delayed
 from ..._callbacks import Callbacks
 from ..._parallel import Shared, in_order, with_shared
 from ..._persistence import Checkpoint, Progress
-from .held_out import Settings, fit_or_score, restored, to_store
+from .candidate_fits import fit_or_score, restored, to_store
+from .tasks import Settings
 
 
 class Clock:
@@ -34,7 +35,7 @@ class Clock:
 class Runner(NamedTuple):
     """What all fits of a search have in common.
 
-    data : Shared of held_out.Data
+    data : Shared of CutRecord
         The whole record, through which free runs are scored.
     settings : Settings
     verbose : whether to print a line per fit
@@ -59,9 +60,9 @@ class Runner(NamedTuple):
 
         Parameters
         ----------
-        tasks : list of held_out.Task
+        tasks : list of Task
             Of one round: all with a fold, or all without.
-        samples : dict of str to Shared of Data
+        samples : dict of str to Shared of CutRecord
             What linear models and networks are fitted to.
         begun : dict of Task to Start
             Where those begin that go on from another fit.

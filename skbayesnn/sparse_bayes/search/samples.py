@@ -21,14 +21,14 @@ MOST_NAMED = 5
 
 
 def without_outliers(data, outliers, noise):
-    """The `Data` that a search is about, and what it says of wrong outputs.
+    """The `CutRecord` that a search is about, and what it says of wrong outputs.
 
     With ``outliers="replace"``, wrong outputs are replaced. Whoever expects them, and
     so asks for heavy tails, is not warned of them.
 
     Returns
     -------
-    data : Data
+    data : CutRecord
     attributes : dict, with ``outliers_`` for ``outliers="replace"``
     """
     if outliers == "keep":

@@ -14,10 +14,10 @@ from ..record_end import end_for
 from .calibration import band_factor
 from .candidate_scores import judge
 from .ensemble_size import MOST, enough_members
-from .held_out import reference_errors
 from .held_out_runs import by_stretch
 from .members import close_to_best, rivals, share_out
 from .one_step_errors import explained_by_lags
+from .reference_errors import reference_errors
 from .results import COLUMNS, summarize
 from .runner import Clock, Runner
 from .samples import samples_to_score
@@ -60,7 +60,7 @@ def search_members(
     Parameters
     ----------
     estimator : SparseBayesNARXRegressorCV or DynamicSystemRegressor
-    data : Data
+    data : CutRecord
     settings : Settings
     make_search : callable
         See `candidate_scores.judge`.

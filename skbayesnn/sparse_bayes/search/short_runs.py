@@ -9,7 +9,7 @@ import numpy as np
 from ..._warnings import warn_caller
 from ...exceptions import MissingInputWarning
 from ..records.lags import is_complete, n_complete_before
-from .held_out import rows_behind
+from .scored_rows import rows_behind
 
 # Rows of a run in which errors have mostly grown as far as they do: several of the
 # longest lags that are usual.

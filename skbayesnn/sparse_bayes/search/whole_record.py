@@ -8,9 +8,11 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._parallel import at_hand
 from ..._warnings import warn_caller
 from .candidates import LEAST_ERROR
-from .held_out import SETTLED, Task, error_over_record, settled
+from .held_out_errors import error_over_record
 from .rounds import FEW_CYCLES
 from .samples import has_more_rows, samples_to_fit
+from .settled_starts import SETTLED, settled
+from .tasks import Task
 
 # A fit that errs so many times more over its record than its like did on stretches that
 # they did not see ended in a worse optimum.

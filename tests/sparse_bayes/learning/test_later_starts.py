@@ -10,11 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.sparse_bayes.learning.later_starts import errors_of_later_starts
 from skbayesnn.sparse_bayes.records.layout import Record
-from skbayesnn.sparse_bayes.search.held_out import (
-    Data,
+from skbayesnn.sparse_bayes.search.cut_record import CutRecord, output_variance
+from skbayesnn.sparse_bayes.search.held_out_errors import (
     error_against,
     error_over_record,
-    output_variance,
 )
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
@@ -82,7 +81,7 @@ def test_a_search_judges_members_by_several_starts():
     rows, outputs = np.arange(300), y[:, None].copy()
     outputs[250] += 100.0
     given = TrainingRecord(u, outputs, np.array([0, 300]), True, {})
-    data = Data(given, rows // 60, rows < 280, (rows == 250)[:, None])
+    data = CutRecord(given, rows // 60, rows < 280, (rows == 250)[:, None])
     errors = []
     for begin in [0, 37, 75, 112, 150]:
         run = model.predict(u[begin:], y_init=y[begin : begin + 2])

@@ -16,7 +16,7 @@ from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
 from skbayesnn.sparse_bayes.search import calibration
 from skbayesnn.sparse_bayes.search.calibration import band_factor
-from skbayesnn.sparse_bayes.search.held_out import Data
+from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
@@ -33,7 +33,7 @@ def output_error(n, seed=0):
 def data_of(u, y, n_stretches=5, sessions=None):
     starts = np.array([0, len(y)]) if sessions is None else sessions
     given = TrainingRecord(u, y[:, None], starts, True, {})
-    return Data(given, stretches(starts, n_stretches))
+    return CutRecord(given, stretches(starts, n_stretches))
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn._parallel import Shared
 from skbayesnn.sparse_bayes.search.candidate_scores import judge
 from skbayesnn.sparse_bayes.search.candidates import Candidate
-from skbayesnn.sparse_bayes.search.held_out import Score
 from skbayesnn.sparse_bayes.search.runner import Clock
+from skbayesnn.sparse_bayes.search.tasks import Score
 
 ONE = Candidate("network", "simulation", 2, 3.0, True)
 OTHER = ONE._replace(reg_lambda=30.0)

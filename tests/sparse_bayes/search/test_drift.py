@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import drift as drift_module
 from skbayesnn.sparse_bayes.search.candidates import WORST_ERROR
+from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.search.drift import drift
-from skbayesnn.sparse_bayes.search.held_out import Data
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
@@ -45,7 +45,7 @@ def data_of(n_rows=80, starts=None, missing=(), cv=8):
     for array, row in missing:
         (U if array == "u" else Y)[row] = np.nan
     given = TrainingRecord(U, Y, starts, True, {})
-    return Data(given, stretches(starts, cv))
+    return CutRecord(given, stretches(starts, cv))
 
 
 def test_scatter_of_runs():

@@ -11,6 +11,7 @@ from skbayesnn import DynamicSystemRegressor
 from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import searched_ensemble
 from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
+from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.search.ensemble_size import (
     ADDED,
     FEWEST,
@@ -18,7 +19,6 @@ from skbayesnn.sparse_bayes.search.ensemble_size import (
     USUAL,
     enough_members,
 )
-from skbayesnn.sparse_bayes.search.held_out import Data
 from skbayesnn.sparse_bayes.search.members import close_to_best, share_out
 from skbayesnn.sparse_bayes.search.rounds import Limits, Search
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
@@ -120,7 +120,7 @@ def models(own, common=1.0, n=5, n_outputs=1, seed=0):
     truth = rng.standard_normal((N_ROWS, n_outputs))
     U, starts = np.zeros((N_ROWS, 1)), np.array([0, N_ROWS])
     given = TrainingRecord(U, truth, starts, n_outputs == 1, {})
-    data = Data(given, stretches(starts, 5))
+    data = CutRecord(given, stretches(starts, 5))
     shared = common * rng.standard_normal(truth.shape)
     errors = [0.1 * (shared + own * rng.standard_normal(truth.shape)) for _ in range(n)]
     return [Model(truth, error) for error in errors], data

@@ -19,9 +19,9 @@ from sklearn.metrics import r2_score
 
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes.search import (
-    held_out,
     runner,
     searched_ensemble,
+    settled_starts,
     whole_record,
 )
 from skbayesnn.sparse_bayes.search.candidates import Candidate
@@ -47,7 +47,7 @@ def keep(monkeypatch, *settings):
 def test_networks_are_shared_out_to_the_candidates(monkeypatch, n_estimators, expected):
     """The best first, and the same starts for all."""
     keep(monkeypatch, (2, 3.0), (2, 10.0), (2, 30.0))
-    monkeypatch.setattr(held_out, "SETTLED", np.inf)
+    monkeypatch.setattr(settled_starts, "SETTLED", np.inf)
     u, y = record(60)
     model = estimator((2,), (3.0, 10.0, 30.0), n_estimators=n_estimators, max_cycles=2)
     quietly(model, u, y)
@@ -60,12 +60,12 @@ def test_networks_are_shared_out_to_the_candidates(monkeypatch, n_estimators, ex
 
 def test_starts_that_ended_in_a_worse_optimum_are_left_out(monkeypatch):
     keep(monkeypatch, (2, 3.0), (2, 30.0))
-    settled = held_out.settled
+    settled = settled_starts.settled
 
     def with_errors(models, *arguments):
         errors = [1.0, 1.6, 1.4][: len(models)]
         with monkeypatch.context() as patch:
-            patch.setattr(held_out, "error_over_record", lambda *_: errors.pop(0))
+            patch.setattr(settled_starts, "error_over_record", lambda *_: errors.pop(0))
             return settled(models, *arguments)
 
     monkeypatch.setattr(whole_record, "settled", with_errors)
@@ -96,8 +96,10 @@ def test_starts_that_ended_in_a_worse_optimum_are_left_out(monkeypatch):
 )
 def test_the_best_few_starts_stay(monkeypatch, errors, n_wanted, expected):
     starts, data = list(range(len(errors))), SimpleNamespace(Y=None)
-    monkeypatch.setattr(held_out, "error_over_record", lambda start, *_: errors[start])
-    assert held_out.settled(starts, n_wanted, data, "simulation") == expected
+    monkeypatch.setattr(
+        settled_starts, "error_over_record", lambda start, *_: errors[start]
+    )
+    assert settled_starts.settled(starts, n_wanted, data, "simulation") == expected
 
 
 @pytest.mark.parametrize("n_fits", [1, 2, 3])

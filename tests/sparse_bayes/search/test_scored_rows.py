@@ -1,4 +1,4 @@
-"""Errors of fits on rows that they did not see, where values are missing."""
+"""Rows that are scored, and what the errors there are worth, with missing values."""
 
 import warnings
 
@@ -8,7 +8,8 @@ from numpy.testing import assert_array_equal
 
 from skbayesnn import DynamicSystemRegressor
 from skbayesnn.exceptions import MissingInputWarning
-from skbayesnn.sparse_bayes.search.held_out import Data, rows_for_all
+from skbayesnn.sparse_bayes.search.cut_record import CutRecord
+from skbayesnn.sparse_bayes.search.scored_rows import rows_for_all
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 N_ROWS = 400
@@ -70,7 +71,7 @@ def test_rows_that_all_kinds_predict(focus):
     U, Y = np.zeros((40, 1)), np.zeros((40, 1))
     U[20], Y[[8, 30]] = np.nan, np.nan
     given = TrainingRecord(U, Y, np.array([0, 40]), True, {})
-    data = Data(given, np.zeros(40, dtype=int))
+    data = CutRecord(given, np.zeros(40, dtype=int))
     found = np.flatnonzero(rows_for_all(data, 4, focus).scored)
     rows = {*range(4, 20), *range(25, 40)} - {8, 30}
     if focus == "prediction":
@@ -82,7 +83,7 @@ def test_fewer_rows_are_asked_for_where_none_would_be_left():
     U, Y = np.zeros((40, 1)), np.zeros((40, 1))
     U[::6] = np.nan
     given = TrainingRecord(U, Y, np.array([0, 40]), True, {})
-    data = Data(given, np.zeros(40, dtype=int))
+    data = CutRecord(given, np.zeros(40, dtype=int))
     found = np.flatnonzero(rows_for_all(data, 20, "simulation").scored)
     # of five rows in turn, two are told
     assert_array_equal(found, [t for t in range(40) if t % 6 > 2])
