@@ -9,6 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayesnn import SparseBayesNARXRegressorCV
 from skbayesnn._random import draw_seed
 from skbayesnn.datasets import make_cascaded_tanks
+from skbayesnn.sparse_bayes.search.candidates import Table
+from skbayesnn.sparse_bayes.search.comparison import Comparison
+from skbayesnn.sparse_bayes.search.rounds import run_rounds
+from skbayesnn.sparse_bayes.search.search_space import Limits
 
 LAGS, STRENGTHS, CV = (2, 4), (3.0, 30.0), 3
 
@@ -54,6 +58,27 @@ def start_seeds(n_seeds):
     """Of the folds, and of the members."""
     root = np.random.SeedSequence(draw_seed(0))
     return [int(seed) for seed in root.generate_state(n_seeds) % 2**31]
+
+
+LIMITS = Limits(longest=30, rows=1000, n_signals=2, n_outputs=1, n_hidden=5)
+
+
+def comparison_of(errors, table=None, drift=None):
+    """A comparison of candidates whose errors a function gives."""
+    table = table or Table(8)
+
+    def evaluate(pairs):
+        for candidate, fold in pairs:
+            table.add(candidate, fold, errors(candidate))
+
+    return Comparison(table, evaluate, drift)
+
+
+def searched_table(errors, space, table=None, drift=None):
+    """The table behind all rounds of a search with such errors."""
+    comparison = comparison_of(errors, table, drift)
+    run_rounds(comparison, space)
+    return comparison.table
 
 
 def quietly(model, *data, **arguments):

@@ -27,9 +27,9 @@ from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
 from .search.cut_record import check_windows, has_windows
 from .search.results import COLUMNS, search_attributes
-from .search.rounds import ACTIVATIONS, FEW_CYCLES
 from .search.samples import without_outliers
 from .search.scored_rows import rows_for_all
+from .search.search_space import ACTIVATIONS, FEW_CYCLES, STATES, make_grid
 from .search.searched_ensemble import search_members
 from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import check_training_record, no_sample_weight
@@ -44,7 +44,9 @@ MOST_STATES = 6
 # Starts of every fit of hidden states, scored or not: half of them are linear models,
 # the others random.
 STATES_STARTS = 4
-# What the parameters of the search for lags are called here.
+# Columns of ``cv_results_``.
+COLUMNS_OF_KINDS = (*COLUMNS, "n_states", "activation", "max_cycles")
+# Parameters that the search for lags has as well.
 OF_LAGS = (
     *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus", "output"),
     *("n_jobs", "random_state", "max_cycles"),
@@ -297,29 +299,18 @@ class DynamicSystemRegressor(
         """
         given = check_training_record(self, X, y, sessions)
         kinds = check_kinds(self.kinds)
-        of_lags = self._search_of_lags()
-        data, *grids = of_lags._cut(given)
+        of_lags = self._estimator_of_lags()
+        data, lags, longest = of_lags._cut(given)
+        strengths = of_lags._check_strengths()
         states = check_numbers_of_states(self.n_states)
         data, outliers = without_outliers(data, self.outliers, self.noise)
-        data, options = self._as_rows_allow(data, kinds, grids[0], states)
+        data, offered = self._as_rows_allow(data, kinds, lags, states)
         settings = self._settings_of_fits(of_lags, data)
-        units = check_hidden_layer_sizes(settings.states["hidden_layer_sizes"])
-        make_search = of_lags._search_of_lags(
-            *(data, *grids),
-            states=states,
-            activations=ACTIVATIONS if units else ACTIVATIONS[:1],
-            states_cycles=sorted({min(self.max_cycles, FEW_CYCLES), self.max_cycles}),
-            **options,
-        )
+        space = of_lags._search_space(data, lags, strengths, longest)
+        space = space._replace(**self._grids_of_states(states, settings), **offered)
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)
-        options = (
-            settings,
-            make_search,
-            callbacks,
-            task,
-            (*COLUMNS, "n_states", "activation", "max_cycles"),
-        )
+        options = settings, space, callbacks, task, COLUMNS_OF_KINDS
         found = search_members(self, data, *options)
         self._model = found.model
         kinds = {kind_of(model) for model in found.members.models}
@@ -334,18 +325,27 @@ class DynamicSystemRegressor(
         return self
 
     def _as_rows_allow(self, data, kinds, lags, states):
-        """The data, with the rows to be scored, and options of the search."""
+        """What can be tried, where missing values leave few complete windows.
+
+        Returns
+        -------
+        data : CutRecord
+            With the rows that are scored.
+        offered : dict
+            Fields of the `SearchSpace`: the kinds, and the outputs if these are not
+            those of models of lags.
+        """
         if "states" not in kinds:
             check_windows(data, lags)
-            return data, {"models": kinds}
+            return data, {"kinds": kinds}
         if has_windows(data, lags):
             n_before = _run_in(lags, states)
-            return rows_for_all(data, n_before, self.focus), {"models": kinds}
+            return rows_for_all(data, n_before, self.focus), {"kinds": kinds}
         # without linear models, nothing tells whether differences are needed
         output = "level" if self.output == "auto" else self.output
-        return data, {"models": ("states",), "outputs": (output,)}
+        return data, {"kinds": ("states",), "outputs": (output,)}
 
-    def _search_of_lags(self):
+    def _estimator_of_lags(self):
         """The estimator that searches for models of lags."""
         parameters = {name: getattr(self, name) for name in OF_LAGS}
         units = self.hidden_layer_sizes
@@ -355,7 +355,18 @@ class DynamicSystemRegressor(
         copy_input_attributes(self, search)
         return search
 
+    def _grids_of_states(self, states, settings):
+        """Fields of the `SearchSpace`: what is tried of networks of hidden states."""
+        units = check_hidden_layer_sizes(settings.states["hidden_layer_sizes"])
+        cycles = {min(self.max_cycles, FEW_CYCLES), self.max_cycles}
+        return {
+            "states": make_grid(states, STATES),
+            "activations": ACTIVATIONS if units else ACTIVATIONS[:1],
+            "states_cycles": tuple(sorted(cycles)),
+        }
+
     def _settings_of_fits(self, of_lags, data):
+        """`Settings` of networks of lags and of hidden states."""
         units = self.hidden_layer_sizes
         states = {
             "hidden_layer_sizes": UNITS_OF_STATES if isinstance(units, str) else units,

@@ -28,8 +28,16 @@ from .records.layout import check_horizons
 from .regressor_texts import TEXTS
 from .search.cut_record import CutRecord, check_windows
 from .search.results import search_attributes
-from .search.rounds import OUTPUTS, Limits, Search, longest_dead_time
 from .search.samples import NETWORK_ROWS, without_outliers
+from .search.search_space import (
+    LAGS,
+    OUTPUTS,
+    STRENGTHS,
+    Limits,
+    SearchSpace,
+    longest_dead_time,
+    make_grid,
+)
 from .search.searched_ensemble import search_members
 from .search.stretches import (
     cut_measured,
@@ -344,13 +352,14 @@ class SparseBayesNARXRegressorCV(
         """
         given = check_training_record(self, X, y, sessions)
         check_horizons(self.horizon_schedule)
-        data, *grids = self._cut(given)
-        check_windows(data, grids[0])
+        data, lags, longest = self._cut(given)
+        strengths = self._check_strengths()
+        check_windows(data, lags)
         data, outliers = without_outliers(data, self.outliers, self.noise)
-        make_search = self._search_of_lags(data, *grids)
+        space = self._search_space(data, lags, strengths, longest)
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)
-        options = self._settings_of_fits(data), make_search, callbacks, task
+        options = self._settings_of_fits(data), space, callbacks, task
         found = search_members(self, data, *options)
         self._store(found, outliers)
         callbacks.end(task, lambda: fitted_attributes(self))
@@ -365,13 +374,14 @@ class SparseBayesNARXRegressorCV(
         return Settings(self.focus, lags, {}, tuple(input_names(self)), longest)
 
     def _cut(self, given):
-        """The record in stretches, and what is tried on it.
+        """The record in stretches, and the lags that these allow.
 
         Returns
         -------
         data : CutRecord
-        lags, strengths : sorted lists, or "auto"
-        longest : lag that the stretches allow
+        lags : sorted list, or "auto"
+        longest : int
+            Lag of which the stretches hold two windows.
         """
         candidates = self._check_lags()
         measured = np.isfinite(given.Y).any(axis=1) & np.isfinite(given.U).all(axis=1)
@@ -388,10 +398,10 @@ class SparseBayesNARXRegressorCV(
             )
         lags = [lag for lag in candidates if lag <= longest]
         lags = self.lags if isinstance(self.lags, str) else lags
-        return CutRecord(given, folds), lags, self._check_strengths(), longest
+        return CutRecord(given, folds), lags, longest
 
     def _check_lags(self):
-        """Sorted candidates; of "auto" those for which the record is cut."""
+        """Sorted candidates; for "auto" the lags for which the record is cut."""
         if isinstance(self.lags, str) and self.lags == "auto":
             return list(range(1, MEANT_LAG + 1))
         candidates = expand_lags(np.atleast_1d(self.lags), "lags")
@@ -415,29 +425,30 @@ class SparseBayesNARXRegressorCV(
             )
         return [float(s) for s in strengths]
 
-    def _search_of_lags(self, data, lags, strengths, longest, **options):
-        """A function that makes the `Search`, see `search.candidate_scores`."""
-        rows = min(len(data.Y), NETWORK_ROWS)
-        hidden = check_hidden_layer_sizes(self.hidden_layer_sizes)
+    def _search_space(self, data, lags, strengths, longest):
+        """The `SearchSpace` of models of lags."""
         n_outputs = data.Y.shape[1]
-        n_signals = data.U.shape[1] + n_outputs
-        limits = Limits(longest, rows, n_signals, n_outputs, sum(hidden))
-        focus = self.focus
-        kinds = ("simulation", "prediction") if focus == "simulation" else (focus,)
-        current = self.include_current_input if data.U.shape[1] else False
-        grids = kinds, lags, strengths, current, limits
+        limits = Limits(
+            longest=longest,
+            rows=min(len(data.Y), NETWORK_ROWS),
+            n_signals=data.U.shape[1] + n_outputs,
+            n_outputs=n_outputs,
+            n_hidden=sum(check_hidden_layer_sizes(self.hidden_layer_sizes)),
+        )
+        times = ()
         if isinstance(lags, str):
             Y = data.without_doubtful(data.Y)
             times = dead_times(data.U, Y, data.starts, longest_dead_time(longest))
-            options = {"dead_times": times, **options}
-        options = {"outputs": self._outputs(data), **options}
-        options["n_outputs"] = n_outputs
-
-        def make_search(table, evaluate, drift):
-            drift = drift if focus == "simulation" else None
-            return Search(table, evaluate, *grids, drift=drift, **options)
-
-        return make_search
+        in_free_run = self.focus == "simulation"
+        return SearchSpace(
+            limits,
+            make_grid(lags, LAGS),
+            make_grid(strengths, STRENGTHS),
+            fitted_to=("simulation", "prediction") if in_free_run else (self.focus,),
+            current_input=self.include_current_input if data.U.shape[1] else False,
+            dead_times=times,
+            outputs=self._outputs(data),
+        )
 
     def _outputs(self, data):
         """What models may say; one step ahead nothing drifts, and levels will do."""

@@ -5,13 +5,15 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from search_cases import estimator, quietly, record
+from search_cases import LIMITS, estimator, quietly, record, searched_table
 
 from skbayesnn import DynamicSystemRegressor
 from skbayesnn.sparse_bayes.learning.integration import may_integrate
 from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
+from skbayesnn.sparse_bayes.search.comparison import Comparison
 from skbayesnn.sparse_bayes.search.members import close_to_best
-from skbayesnn.sparse_bayes.search.rounds import OUTPUTS, Limits, Search
+from skbayesnn.sparse_bayes.search.rounds import run_rounds
+from skbayesnn.sparse_bayes.search.search_space import OUTPUTS, Grid, SearchSpace
 
 NOISE = 0.02
 MODELS = ("linear", "network", "states")
@@ -71,19 +73,17 @@ def test_as_many_weights_as_rows_tell_no_roots(seed):
     assert may_integrate(U, Y, np.array([0, 57]), 14.0)
 
 
-def searched(error, models=MODELS, table=None, **options):
+def searched(error, kinds=MODELS, table=None, drift=None, **options):
     """The table of a search with such errors, and what was asked for."""
-    table, asked = table or Table(8), []
+    asked = []
 
-    def evaluate(pairs):
-        for candidate, fold in pairs:
-            asked.append(candidate)
-            table.add(candidate, fold, error(candidate))
+    def errors(candidate):
+        asked.append(candidate)
+        return error(candidate)
 
-    grids = ("simulation",), "auto", "auto", "auto", Limits(30, 1000, 2, 1, 5)
-    options = {"models": models, "outputs": OUTPUTS} | options
-    Search(table, evaluate, *grids, **options).run()
-    return table, asked
+    options = {"limits": LIMITS, "outputs": OUTPUTS, **options}
+    space = SearchSpace(kinds=kinds, **options)
+    return searched_table(errors, space, table, drift), asked
 
 
 def of_differences(candidates):
@@ -134,7 +134,7 @@ def test_what_drifts_less_is_chosen(ratio, of_levels, of_differences, expected):
         assert np.isfinite(table.errors[candidate]).sum() >= 3
         return drifts[candidate.output]
 
-    searched(times(ratio), models=MODELS[:2], drift=drift, table=table)
+    searched(times(ratio), kinds=MODELS[:2], drift=drift, table=table)
     assert set(table.drifts) == set(table.errors)
     kept = close_to_best(table.comparable())
     assert {c.output for c in kept} == {expected}
@@ -157,9 +157,9 @@ def test_drift_is_not_asked_for_where_differences_are_not_tried():
     assert not searched(times(0.1), outputs=("level",), drift=refuse)[0].drifts
 
 
-@pytest.mark.parametrize("models", [MODELS, ("states",)])
-def test_drift_is_compared_where_there_are_only_differences(models):
-    options = {"models": models, "outputs": ("difference",)}
+@pytest.mark.parametrize("kinds", [MODELS, ("states",)])
+def test_drift_is_compared_where_there_are_only_differences(kinds):
+    options = {"kinds": kinds, "outputs": ("difference",)}
     table, _ = searched(times(1.0), drift=lambda c: 0.2, **options)
     assert (
         set(table.drifts) == set(table.errors) >= {table.comparable().best_first()[0]}
@@ -173,7 +173,7 @@ def test_networks_may_be_of_levels_though_linear_models_are_not():
         of_network = 1.0 if candidate.model == "network" else 1.1
         return of_network * (0.1 if candidate.output == better else 0.2)
 
-    kept = close_to_best(searched(error, models=MODELS[:2])[0].comparable())
+    kept = close_to_best(searched(error, kinds=MODELS[:2])[0].comparable())
     assert {(c.model, c.output) for c in kept} == {("network", "level")}
 
 
@@ -184,14 +184,15 @@ def test_strengths_go_on_for_the_best_of_each_output():
         off = abs(np.log((candidate.reg_lambda or 0.1) / best[candidate.output]))
         return 0.1 + 0.02 * off + 0.01 * (candidate.lag != 5)
 
-    found = searched(error, models=MODELS[:2])[0].errors
+    found = searched(error, kinds=MODELS[:2])[0].errors
     networks = {(c.output, c.reg_lambda) for c in found if c.model == "network"}
     assert networks >= set(best.items())
     assert ("difference", 60.0) not in networks and ("level", 2.0) not in networks
 
 
 def test_every_level_needs_a_state():
-    _, asked = searched(times(1.0), states=[1, 3], n_outputs=2)
+    two = LIMITS._replace(n_outputs=2)
+    _, asked = searched(times(1.0), states=Grid((1, 3)), limits=two)
     states = {(c.n_states, c.output) for c in asked if c.model == "states"}
     assert states >= {(1, "level"), (3, "level"), (3, "difference")}
     assert (1, "difference") not in states
@@ -200,11 +201,11 @@ def test_every_level_needs_a_state():
 
 
 def test_hidden_states_alone_are_told_by_linear_models_as_well():
-    table, asked = searched(times(1.1), models=("states",))
+    table, asked = searched(times(1.1), kinds=("states",))
     assert {c.model for c in table.errors} == {"states"}
     assert {c.model for c in asked} == {"states", "linear"}
     assert {c.output for c in close_to_best(table.comparable())} == {"difference"}
-    table, _ = searched(times(3.1), models=("states",))
+    table, _ = searched(times(3.1), kinds=("states",))
     assert {c.output for c in table.errors} == {"level"}
 
 
@@ -216,8 +217,8 @@ def test_a_short_search_ends_with_levels():
         if not table.errors:
             table.add(*pairs[0], 0.5)
 
-    grids = ("simulation",), "auto", "auto", "auto", Limits(30, 1000, 2, 1, 5)
-    Search(table, evaluate, *grids, models=MODELS, outputs=OUTPUTS).run()
+    space = SearchSpace(LIMITS, kinds=MODELS, outputs=OUTPUTS)
+    run_rounds(Comparison(table, evaluate), space)
     assert [c.output for c in close_to_best(table.comparable())] == ["level"]
 
 

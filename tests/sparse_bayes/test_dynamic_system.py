@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
-from search_cases import errors_by_stretch, quietly, record, start_seeds
+from search_cases import (
+    LIMITS,
+    comparison_of,
+    errors_by_stretch,
+    quietly,
+    record,
+    searched_table,
+    start_seeds,
+)
 from sklearn.exceptions import NotFittedError
 
 from skbayesnn import (
@@ -35,7 +43,7 @@ from skbayesnn.sparse_bayes.search import (
 from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.search.members import evenly
-from skbayesnn.sparse_bayes.search.rounds import Limits, Search
+from skbayesnn.sparse_bayes.search.search_space import SearchSpace
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 CV = 2
@@ -665,23 +673,14 @@ def test_before_the_fit():
             getattr(model, call)(np.zeros((3, 1)))
 
 
-def rounds(table, errors, **options):
-    """The rounds of a search whose errors are known by candidate."""
-
-    def evaluate(pairs):
-        for candidate, fold in pairs:
-            table.add(candidate, fold, errors(candidate))
-
-    grids = ("simulation",), "auto", "auto", True, Limits(30, 1000, 2, 1, 5)
-    models = ("linear", "network", "states")
-    return Search(table, evaluate, *grids, models=models, **options)
+def space_of_kinds(**options):
+    kinds = ("linear", "network", "states")
+    return SearchSpace(LIMITS, kinds=kinds, current_input=True, **options)
 
 
 def search(errors, **options):
-    """The table of such a search."""
-    table = Table(8)
-    rounds(table, errors, **options).run()
-    return table
+    """The table of a search whose errors are known by candidate."""
+    return searched_table(errors, space_of_kinds(**options))
 
 
 def test_hidden_states_that_are_far_behind_are_tried_once():
@@ -719,10 +718,8 @@ def test_what_one_fit_drifts_is_not_known():
             return np.nan
         return candidate.lag + (10.0 if candidate.output == "difference" else 0.0)
 
-    finder = rounds(Table(8), lambda c: 0.1, outputs=("level", "difference"))
-    finder.drift = drift
-    finder.run()
-    drifts = finder.table.drifts
+    space = space_of_kinds(outputs=("level", "difference"))
+    drifts = searched_table(lambda c: 0.1, space, drift=drift).drifts
     for output, least in (("level", 1.0), ("difference", 11.0)):
         found = [
             d for c, d in drifts.items() if c[0] != "linear" and c.output == output
@@ -782,14 +779,15 @@ RIVAL = Candidate("states", "simulation", 0, 5.0, True, 4, "tanh", 15)
 def test_those_behind_on_the_first_stretch_are_not_tried_on_others(
     changed, ratio, n_stretches, measures_drift
 ):
-    other, table = RIVAL._replace(**changed), Table(8)
-    finder = rounds(table, lambda one: 0.1 if one == RIVAL else 0.1 * ratio)
+    other = RIVAL._replace(**changed)
+    comparison = comparison_of(lambda one: 0.1 if one == RIVAL else 0.1 * ratio)
     # one fit does not show how far a candidate drifts
-    finder.measures_drift = measures_drift
-    finder.try_hopeful([RIVAL, other], [RIVAL])
-    assert np.isfinite(table.errors[RIVAL]).sum() == 3
-    tried = np.flatnonzero(np.isfinite(table.errors[other]))
-    assert list(tried) == sorted(finder.order[: 3 if measures_drift else n_stretches])
+    comparison.measures_drift = measures_drift
+    comparison.try_hopeful([RIVAL, other], [RIVAL])
+    errors, n_tried = comparison.table.errors, 3 if measures_drift else n_stretches
+    assert np.isfinite(errors[RIVAL]).sum() == 3
+    tried = np.flatnonzero(np.isfinite(errors[other]))
+    assert list(tried) == sorted(comparison.all_folds[:n_tried])
 
 
 def test_networks_of_lags_are_tried_on_three_stretches_however_bad():

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import (
     CV,
     LAGS,
+    LIMITS,
     SHARED,
     STRENGTHS,
     assert_same_ensemble,
@@ -20,6 +21,7 @@ from search_cases import (
     estimator,
     quietly,
     record,
+    searched_table,
     start_seeds,
     tanks,
 )
@@ -37,8 +39,8 @@ from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.search.held_out_errors import error_against
 from skbayesnn.sparse_bayes.search.members import close_to_best
 from skbayesnn.sparse_bayes.search.results import COLUMNS
-from skbayesnn.sparse_bayes.search.rounds import Limits, Search
 from skbayesnn.sparse_bayes.search.runner import Clock
+from skbayesnn.sparse_bayes.search.search_space import Grid, SearchSpace
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
@@ -775,25 +777,13 @@ def test_networks_and_linear_models_are_compared_on_the_same_stretches(error, la
     assert np.isfinite(table.errors[arx(2)]).all() and len(table.errors) == 3
 
 
-def searched(
-    error,
-    lags="auto",
-    strengths="auto",
-    kinds=("simulation",),
-    current=True,
-    **limits,
-):
+LONG = LIMITS._replace(longest=200)
+
+
+def searched(error, limits=LONG, **options):
     """The table of a search in which a function gives the errors."""
-    table = Table(8)
-
-    def evaluate(pairs):
-        for candidate, fold in pairs:
-            table.add(candidate, fold, error(candidate))
-
-    few = dict(longest=200, rows=1000, n_signals=2, n_outputs=1, n_hidden=5)
-    values = {**few, **limits}
-    Search(table, evaluate, kinds, lags, strengths, current, Limits(**values)).run()
-    return table
+    options = {"current_input": True, **options}
+    return searched_table(error, SearchSpace(limits, **options))
 
 
 @pytest.mark.parametrize(
@@ -805,11 +795,11 @@ def test_current_input_is_left_out_where_that_helps(gain, expected):
     def error(candidate):
         return 1.0 if candidate.current_input else gain
 
-    table = searched(error, current="auto")
+    table = searched(error, current_input="auto")
     assert {c.model for c in table.errors} == {"linear", "network"}
     # the other linear models do not compete
     assert {c.current_input for c in table.errors} == {expected}
-    given = searched(error, current=not expected)
+    given = searched(error, current_input=not expected)
     assert {c.current_input for c in given.errors} == {not expected}
 
 
@@ -838,7 +828,7 @@ def test_strengths_go_on_where_the_end_is_the_best(best):
     (chosen,) = [c for c in close_to_best(table.comparable()) if c.lag == 5][:1]
     assert abs(np.log(chosen.reg_lambda / best)) < 0.1
     assert len({c.reg_lambda for c in table.errors}) <= 6
-    given = searched(lambda c: 1.0 / (1.0 + c.reg_lambda), strengths=[3.0, 9.0])
+    given = searched(lambda c: 1.0 / (1.0 + c.reg_lambda), strengths=Grid((3.0, 9.0)))
     assert {c.reg_lambda for c in given.errors} == {0.0, 3.0, 9.0}
 
 
@@ -846,36 +836,39 @@ def test_lags_go_on_where_the_longest_is_the_best():
     def falling(candidate):
         return candidate.lag**-0.2
 
-    table = searched(falling, n_hidden=1, longest=100)
+    table = searched(falling, LONG._replace(n_hidden=1, longest=100))
     lags = {c.lag for c in table.errors if c.model == "network"}
     # with 10 lags a linear model errs 1.504 times as much as with 77
     assert lags == {20, 32, 51, 82}
     assert max(c.lag for c in table.errors if c.model == "linear") == 77
     # where all are too short, the best of the linear ones
-    table = searched(lambda c: 1.0 / c.lag, n_hidden=1, longest=100)
+    table = searched(lambda c: 1.0 / c.lag, LONG._replace(n_hidden=1, longest=100))
     lags = {c.lag for c in table.errors if c.model == "network"}
     assert lags == {77}
     # what networks of this size cannot afford is left to linear models
-    table = searched(falling, rows=5000)
+    table = searched(falling, LONG._replace(rows=5000))
     lags = {c.lag for c in table.errors if c.model == "network"}
     assert max(lags) < 20
-    given = searched(falling, lags=[3, 4])
+    given = searched(falling, lags=Grid((3, 4)))
     assert {c.lag for c in given.errors} == {3, 4}
 
 
 @pytest.mark.parametrize("n_outputs, longest", [(1, 10), (3, 5)])
 def test_every_output_makes_a_fit_longer(n_outputs, longest):
-    table = searched(lambda c: c.lag**-0.2, rows=2000, n_signals=4, n_outputs=n_outputs)
+    table = searched(
+        lambda c: c.lag**-0.2,
+        LONG._replace(rows=2000, n_signals=4, n_outputs=n_outputs),
+    )
     assert max(c.lag for c in table.errors if c.model == "network") == longest
 
 
 def test_one_step_fits_get_all_strengths_where_they_are_best():
-    kinds = ("simulation", "prediction")
-    table = searched(lambda c: 1.0 + (c.fitted_to != "prediction"), kinds=kinds)
+    both = ("simulation", "prediction")
+    table = searched(lambda c: 1.0 + (c.fitted_to != "prediction"), fitted_to=both)
     of_networks = [c for c in table.errors if c.model == "network"]
     strengths = {c.reg_lambda for c in of_networks if c.fitted_to == "prediction"}
     assert strengths >= {6.0, 20.0}
-    table = searched(lambda c: 1.0 + (c.fitted_to == "prediction"), kinds=kinds)
+    table = searched(lambda c: 1.0 + (c.fitted_to == "prediction"), fitted_to=both)
     of_networks = [c for c in table.errors if c.model == "network"]
     strengths = {c.reg_lambda for c in of_networks if c.fitted_to == "prediction"}
     assert strengths == {6.0}

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from ..._parallel import at_hand
 from .candidates import Table
+from .comparison import Comparison
 from .drift import drift
+from .rounds import run_rounds
 from .settled_starts import SETTLED
 from .tasks import Task
 
@@ -48,7 +50,10 @@ class Scores(NamedTuple):
         self.fits[pair] = score
 
     def poor(self, candidates):
-        """Pairs whose fits err far more on what they have seen than their likes."""
+        """Pairs of candidate and fold whose fits ended in a poor optimum.
+
+        They err far more on what they have seen than the best fit of their candidate.
+        """
         found = []
         for candidate in candidates:
             seen = {
@@ -61,21 +66,20 @@ class Scores(NamedTuple):
         return found
 
 
-def judge(make_search, runner, seeds, samples, n_folds, fraction):
-    """The `Scores` of the candidates of a search.
+def judge(space, runner, seeds, samples, n_folds, fraction):
+    """The `Scores` of the candidates of a search, which tries them round by round.
 
     Parameters
     ----------
-    make_search : callable
-        Takes a `Table`, a function that fills it for pairs of candidate and fold, and
-        one that tells how far a candidate drifts.
+    space : SearchSpace
+    runner : Runner
     seeds : list of int
         Of the fits without each fold, and of those that are begun anew.
     samples : dict of str to Shared of CutRecord
         What the models of candidates are fitted to.
     fraction : float
         Of the time, behind which no further fit begins but the first of a candidate
-        that may be kept.
+        of a kind that was asked for.
     """
     scores, begun_anew = Scores(Table(n_folds), {}, []), set()
 
@@ -85,7 +89,7 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
         return zip(pairs, runner.run(tasks, samples, fraction), strict=False)
 
     def evaluate(pairs):
-        has_fit = any(search.may_keep(candidate) for candidate, _ in scores.fits)
+        has_fit = any(space.asks_for(candidate) for candidate, _ in scores.fits)
         if not has_fit or not runner.clock.over(fraction):
             for pair, score in fit(pairs, 0):
                 scores.put(pair, score)
@@ -103,8 +107,9 @@ def judge(make_search, runner, seeds, samples, n_folds, fraction):
         networks = scores.networks.items()
         return drift([n for (of, _), n in networks if of == candidate], data)
 
-    data = runner.data.value
+    data, in_free_run = runner.data.value, runner.settings.focus == "simulation"
+    # one step ahead nothing drifts
+    comparison = Comparison(scores.table, evaluate, drift_of if in_free_run else None)
     with at_hand(runner.data, *samples.values()):
-        search = make_search(scores.table, evaluate, drift_of)
-        search.run()
+        run_rounds(comparison, space)
     return scores

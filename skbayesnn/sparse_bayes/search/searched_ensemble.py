@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
 
 def search_members(
-    estimator, data, settings, make_search, callbacks, fit_task, columns=COLUMNS
+    estimator, data, settings, space, callbacks, fit_task, columns=COLUMNS
 ):
     """The search and its ensemble, `Found`, with the parameters of an estimator.
 
@@ -62,8 +62,7 @@ def search_members(
     estimator : SparseBayesNARXRegressorCV or DynamicSystemRegressor
     data : CutRecord
     settings : Settings
-    make_search : callable
-        See `candidate_scores.judge`.
+    space : SearchSpace
     callbacks, fit_task : Callbacks, and their context of the fit
     columns : tuple of str
         Of ``cv_results_``.
@@ -82,7 +81,7 @@ def search_members(
         n_seeds = 2 * max(n_folds, most)
         seeds = start_seeds(checkpoint.seed, n_seeds)
         options = runner, seeds, samples_to_score(data), n_folds, SEARCH_TIME
-        scores = judge(make_search, *options)
+        scores = judge(space, *options)
         table = scores.table.comparable()
         close = close_to_best(table)
         if n_members == "auto":

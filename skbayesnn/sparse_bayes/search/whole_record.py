@@ -9,8 +9,8 @@ from ..._parallel import at_hand
 from ..._warnings import warn_caller
 from .candidates import LEAST_ERROR
 from .held_out_errors import error_over_record
-from .rounds import FEW_CYCLES
 from .samples import has_more_rows, samples_to_fit
+from .search_space import FEW_CYCLES
 from .settled_starts import SETTLED, settled
 from .tasks import Task
 

@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
-from search_cases import FAST, estimator, quietly, record, start_seeds
+from search_cases import FAST, LIMITS, estimator, quietly, record, start_seeds
 from sklearn.metrics import root_mean_squared_error
 
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn._parallel import Shared
+from skbayesnn.sparse_bayes.search import candidate_scores, searched_ensemble
 from skbayesnn.sparse_bayes.search.candidate_scores import judge
 from skbayesnn.sparse_bayes.search.candidates import Candidate
 from skbayesnn.sparse_bayes.search.runner import Clock
-from skbayesnn.sparse_bayes.search.tasks import Score
+from skbayesnn.sparse_bayes.search.search_space import SearchSpace
+from skbayesnn.sparse_bayes.search.tasks import Score, Settings
 
 ONE = Candidate("network", "simulation", 2, 3.0, True)
 OTHER = ONE._replace(reg_lambda=30.0)
@@ -23,6 +25,7 @@ class Runner:
     def __init__(self, scores, max_time=None):
         self.scores, self.tasks = scores, []
         self.data, self.clock = Shared(None), Clock(max_time)
+        self.settings = Settings("simulation", {}, {})
 
     def run(self, tasks, samples, fraction):
         self.tasks += tasks
@@ -32,18 +35,14 @@ class Runner:
 def judged(runner, *rounds):
     """The scores behind rounds of pairs."""
 
-    class Search:
-        def __init__(self, table, evaluate, drift):
-            self.evaluate = evaluate
+    def run_rounds(comparison, space):
+        for pairs in rounds:
+            comparison.evaluate(pairs)
 
-        def run(self):
-            for pairs in rounds:
-                self.evaluate(pairs)
-
-        def may_keep(self, candidate):
-            return not candidate.is_arx
-
-    return judge(Search, runner, SEEDS, {}, 4, 1.0)
+    space = SearchSpace(LIMITS, kinds=("network",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candidate_scores, "run_rounds", run_rounds)
+        return judge(space, runner, SEEDS, {}, 4, 1.0)
 
 
 def scores(seen, errors):
@@ -121,14 +120,12 @@ def test_errors_on_what_a_fit_has_seen(focus, monkeypatch):
     u, y = record(120)
     found = {}
 
-    def noted(make_search, *arguments):
-        found["scores"] = judge(make_search, *arguments)
+    def noted(*arguments):
+        found["scores"] = judge(*arguments)
         return found["scores"]
 
-    monkeypatch.setattr("skbayesnn.sparse_bayes.search.searched_ensemble.judge", noted)
-    monkeypatch.setattr(
-        "skbayesnn.sparse_bayes.search.candidate_scores.SETTLED", np.inf
-    )
+    monkeypatch.setattr(searched_ensemble, "judge", noted)
+    monkeypatch.setattr(candidate_scores, "SETTLED", np.inf)
     cv = quietly(estimator((2,), (3.0,), focus=focus), u, y)
     fits = found["scores"].fits
     (linear,) = {c for c, _ in fits if c.model == "linear"}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from search_cases import estimator, quietly, record
+from search_cases import LIMITS, estimator, quietly, record, searched_table
 
 from skbayesnn import DynamicSystemRegressor
 from skbayesnn.sparse_bayes.learning.session_parts import stretches
@@ -20,7 +20,7 @@ from skbayesnn.sparse_bayes.search.ensemble_size import (
     enough_members,
 )
 from skbayesnn.sparse_bayes.search.members import close_to_best, share_out
-from skbayesnn.sparse_bayes.search.rounds import Limits, Search
+from skbayesnn.sparse_bayes.search.search_space import Grid, SearchSpace
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 N_ROWS = 5000
@@ -70,25 +70,19 @@ def test_shares(errors, n_members, expected):
 @pytest.mark.parametrize("leading", ["network", "states"])
 def test_both_kinds_are_tried_on_all_stretches(leading):
     """However many candidates of the other kind are a little better."""
-    table = Table(8)
 
     def error(candidate):
         known = candidate.reg_lambda in (3.0, 6.0, 9.0)
         return (1.0 if candidate.model == leading else 1.3) if known else 2.0
 
-    def evaluate(pairs):
-        for candidate, fold in pairs:
-            table.add(candidate, fold, error(candidate))
-
-    grids = ("simulation",), [5, 10, 20], [3.0, 6.0, 9.0], True
-    limits = Limits(longest=200, rows=1000, n_signals=2, n_outputs=1, n_hidden=5)
-    search = Search(
-        *(table, evaluate, *grids, limits),
-        states=[2, 3, 4],
+    space = SearchSpace(
+        LIMITS,
+        *(Grid((5, 10, 20)), Grid((3.0, 6.0, 9.0)), Grid((2, 3, 4))),
+        current_input=True,
         activations=("tanh",),
-        models=("linear", "network", "states"),
+        kinds=("linear", "network", "states"),
     )
-    search.run()
+    table = searched_table(error, space)
     finalists = [c for c in table.comparable().best_first() if c.model != "linear"]
     n_of = {
         kind: sum(c.model == kind for c in finalists) for kind in ("network", "states")

@@ -1,0 +1,124 @@
+"""The round of networks of hidden states.
+
+Their fits take longer than those of lags, and where the outputs show the state of the
+system they are far behind. So a few of them are tried first, others only where these
+come close, and each of the others on a single fold where it is behind there.
+"""
+
+import numpy as np
+
+from .candidates import Candidate
+from .comparison import HOPEFUL
+from .members import leading, simplest
+from .search_space import strengths_beyond
+
+# Numbers of states grow by two, up to this, as long as the last step has made the error
+# smaller by this factor.
+MAX_STATES = 10
+WORTH_MORE_STATES = 1.1
+
+
+def first_states(outputs, space):
+    """Networks of hidden states that decide whether others are tried.
+
+    They have the first activation, and few cycles.
+    """
+    settings = space.activations[0], space.states_cycles[0]
+    return [
+        Candidate("states", "simulation", 0, strength, True, n, *settings, output)
+        for output in outputs
+        for n in _numbers_of_states(output, space)
+        for strength in space.strengths_of_states
+    ]
+
+
+def _numbers_of_states(output, space):
+    """The first numbers of states to try, for levels or for differences.
+
+    For differences each output needs a state for its level. As these keep networks from
+    losing states that do not pay, such networks also begin with one state more than
+    there are outputs.
+    """
+    if output == "level":
+        return space.states.values
+    n_outputs = space.limits.n_outputs
+    few = [n_outputs + 1] if space.states.grows else []
+    return sorted({n for n in [*few, *space.states.values] if n >= n_outputs})
+
+
+def states_round(first, comparison, space):
+    """Try networks of hidden states on a few folds: the first ones, and others.
+
+    Others are tried while the best is not far behind models of lags. They are those
+    next to the best, see `_neighbours`. Of several that are as good as the best, the
+    one with the fewest states is taken for it, and then with the fewest cycles: fits of
+    more states and cycles take longer, and so do those that follow.
+
+    Parameters
+    ----------
+    first : list of Candidate
+        See `first_states`.
+    comparison : Comparison
+    space : SearchSpace
+
+    Returns
+    -------
+    tried : list of Candidate
+    """
+    error = comparison.error
+    rivals = [c for c in comparison.table.errors if c.model != "states"]
+    least = min(map(error, comparison.ranked(rivals)), default=np.inf)
+    tried = list(first)
+    comparison.try_on(tried, comparison.few_folds)
+    ranked = comparison.ranked(tried)
+    # farther behind where another activation may be better
+    hopeless = HOPEFUL ** min(len(space.activations), 2)
+    # bound: all candidates differ, and all grids have ends
+    while ranked and error(ranked[0]) <= hopeless * least:
+        output = leading(ranked, error).output
+        alike = [c for c in ranked if c.output == output]
+        best = simplest(alike, error, lambda c: (c.n_states, c.max_cycles))
+        new = _neighbours(best, tried, comparison, space)
+        if not new:
+            break
+        tried += new
+        comparison.try_hopeful(new, [best])
+        ranked, hopeless = comparison.ranked(tried), HOPEFUL
+    return tried
+
+
+def _neighbours(best, tried, comparison, space):
+    """What is tried next to the best: the first of four that has something new.
+
+    Other activations, other numbers of cycles, more states, other strengths. More
+    states come before strengths, because the best strength depends on their number.
+    """
+    tried = [c for c in tried if c.output == best.output]
+    seen = {c.activation for c in tried}
+    new = [best._replace(activation=a) for a in space.activations if a not in seen]
+    if new:
+        return new
+    seen = {c.max_cycles for c in tried}
+    new = [best._replace(max_cycles=n) for n in space.states_cycles if n not in seen]
+    if new:
+        return new
+    like_best = best.activation, best.max_cycles
+    alike = [c for c in tried if (c.activation, c.max_cycles) == like_best]
+    more = best._replace(n_states=best.n_states + 2)
+    may_grow = space.states.grows and more not in tried
+    if may_grow and _are_more_worth_it(best, alike, comparison):
+        return [more]
+    if not space.strengths.grows:
+        return []
+    strengths = [c.reg_lambda for c in alike if c.n_states == best.n_states]
+    following = strengths_beyond(best.reg_lambda, strengths)
+    new = [best._replace(reg_lambda=s) for s in following]
+    return [c for c in new if c not in tried]
+
+
+def _are_more_worth_it(best, alike, comparison):
+    """Whether the last states have made the error smaller, and more are allowed."""
+    fewer = [c for c in alike if c.n_states < best.n_states]
+    before = min(map(comparison.error, fewer), default=np.inf)
+    worth = WORTH_MORE_STATES * comparison.error(best) <= before
+    return worth and best.n_states < MAX_STATES
