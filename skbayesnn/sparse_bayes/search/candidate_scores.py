@@ -84,11 +84,14 @@ def judge(space, runner, seeds, samples, n_folds, fraction):
     scores, begun_anew = Scores(Table(n_folds), {}, []), set()
 
     def fit(pairs, first_seed):
+        """The pairs with their scores, from a seed for each fold."""
         tasks = [Task(c, seeds[first_seed + fold], fold) for c, fold in pairs]
         # fewer than tasks when the time is over
         return zip(pairs, runner.run(tasks, samples, fraction), strict=False)
 
     def evaluate(pairs):
+        """Score pairs, and begin poor fits anew, as far as there is time."""
+        # without any fit of a kind that was asked for, there would be no model
         has_fit = any(space.asks_for(candidate) for candidate, _ in scores.fits)
         if not has_fit or not runner.clock.over(fraction):
             for pair, score in fit(pairs, 0):
@@ -104,6 +107,7 @@ def judge(space, runner, seeds, samples, n_folds, fraction):
                 scores.put(pair, score)
 
     def drift_of(candidate):
+        """How far the fits of a candidate drift apart."""
         networks = scores.networks.items()
         return drift([n for (of, _), n in networks if of == candidate], data)
 

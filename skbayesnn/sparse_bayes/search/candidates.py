@@ -13,11 +13,12 @@ LEAST_ERROR = 1e-12
 
 
 class Candidate(NamedTuple):
-    """What is to be chosen.
+    """One choice of the settings of a model.
 
     model : "linear" or "network", both of lags, or "states", a network of hidden states
     fitted_to : "prediction" or "simulation", the errors that its fit squares
     lag : longest lag of inputs and outputs; 0 for hidden states
+    reg_lambda : strength of the prior; 0 for a linear model by least squares
     current_input : whether u(t) is a regressor
     n_states : number of hidden states; 0 for lags
     activation : of the hidden units of a network of hidden states; empty for lags,

@@ -2,10 +2,10 @@
 
 A held-out stretch begins and ends among rows that the fit has seen. Of a system that
 integrates, these rows tell the fit what the stretch has added up, and errors on it do
-not show how far a run drifts in a new record, where nothing holds it. But fits that did
-not see different stretches all have an opinion on the inputs of the record in another
-order. Where the record has not told what a system does, these opinions differ; their
-scatter is a part of the error in a new record, and needs no outputs.
+not show how far a run drifts in a new record, where nothing holds it. So all fits of a
+candidate, each without another stretch, are run through the inputs of the record in
+another order. Where the record has not told what the system does, these runs differ.
+Their scatter is a part of the error in a new record, and needs no outputs.
 """
 
 import numpy as np

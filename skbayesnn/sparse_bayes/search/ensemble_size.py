@@ -15,8 +15,8 @@ from .cut_record import output_deviation
 from .held_out_runs import held_out_runs
 
 # With fewer than `USUAL`, where each kind has half of them, the median lies somewhere
-# between those of one kind and those of the other.  Where all networks say the same,
-# that is no matter: `FEWEST` do.
+# between those of one kind and those of the other. Where all networks say the same,
+# that does not matter, and `FEWEST` are enough.
 FEWEST, USUAL, MOST = 6, 12, 24
 # What the networks' own errors may add to the mean squared error of their median, and
 # what they may add where there are only `FEWEST`.
@@ -55,7 +55,7 @@ def enough_members(networks, data, focus):
 
 
 def _ratio(errors):
-    """Mean squared error of a single network, of the median of all as a unit."""
+    """Mean squared error of a single network, divided by that of the median of all."""
     single = np.median((errors**2).mean(axis=1))
     median = (np.median(errors, axis=0) ** 2).mean()
     return max(single, LEAST_ERROR**2) / max(median, LEAST_ERROR**2)

@@ -17,13 +17,13 @@ def first_of(candidates, output):
 
 
 def leading(ranked, error):
-    """The best of all, or of differences if that errs at most 1.4 times as much."""
+    """The best candidate: that of differences if it errs at most 1.4 times as much."""
     best, of_steps = ranked[0], first_of(ranked, "difference")
     return of_steps if of_steps and error(of_steps) <= FARTHEST * error(best) else best
 
 
 def simplest(candidates, error, size):
-    """The smallest of those whose error equals the least one but for a few percent."""
+    """The smallest of the candidates whose errors are within 2 % of the least one."""
     most = EQUAL * min(map(error, candidates))
     return min((c for c in candidates if error(c) <= most), key=size)
 
@@ -31,12 +31,12 @@ def simplest(candidates, error, size):
 def rivals(table):
     """Candidates of a comparable table that could be in one ensemble, best first.
 
-    They say the same, levels or differences, because members that do not cannot be
-    exported together. Differences are chosen where the best of them errs at most 1.4
+    All are models of levels, or all of differences, because members of both could not
+    be exported together. Differences are chosen where the best of them errs at most 1.4
     times as much as the best of all: a model of levels has learned those of the record,
     and errs beyond them.
-    Only networks, of lags or of states, stand beside a network, because what a linear
-    model lacks on some rows the others cannot mend.
+    A network, of lags or of states, has only other networks beside it: they could not
+    make up for what a linear model lacks on some rows.
     """
     ranked = table.best_first()
     linear = ranked[0].model == "linear"
@@ -50,8 +50,8 @@ def close_to_best(table):
 
     Close is a fifth, or what the errors cannot tell apart, up to a factor of 1.4.
     A linear model that is best stands alone: a network would add nothing but its
-    variance. It is the one with the shortest lags whose error equals the least one but
-    for a few percent.
+    variance. Of those within 2 % of the least error it is the one with the shortest
+    lags.
 
     Parameters
     ----------
@@ -72,11 +72,11 @@ def close_to_best(table):
 
 
 def share_out(close, table, n_members):
-    """Numbers of the members of the ensemble, by those candidates that get one.
+    """How many members each candidate has: dict of Candidate to int.
 
-    Networks of one kind err alike, and that with more candidates would outvote the
-    other. So where both kinds are close to the best, they share by the inverse squares
-    of their least errors, however many candidates each has.
+    Networks of one kind have similar errors, and the kind with more candidates would
+    outvote the other. So where both kinds are close to the best, each gets a number in
+    proportion to the inverse square of its least error, however many candidates it has.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def has_more_rows(of_states, data):
 
 
 def rows_for_states(data, n_rows):
-    """What networks of hidden states are fitted to: dense rows, all of them.
+    """What networks of hidden states are fitted to: all rows where these are dense.
 
     A fit takes most of its time for a fraction of such rows, and their first ones show
     too little of what the system does.

@@ -24,7 +24,7 @@ from .samples import samples_to_score
 from .short_runs import warn_of_short_runs
 from .whole_record import Members, learn_members
 
-# Candidates that tell how many networks an ensemble needs, at least: one alone would
+# At least so many candidates tell how many networks an ensemble needs: one alone would
 # not show how far others scatter.
 LEAST_COMPARED = 3
 # Fraction of ``max_time`` for the search; the rest is for the ensemble.
@@ -74,21 +74,15 @@ def search_members(
     named = {"X": given.U, "y": given.Y, "sessions": given.starts}
     seed, clock = draw_seed(estimator.random_state), Clock(estimator.max_time)
     with open_checkpoint(estimator, named, seed) as checkpoint:
-        options = clock, checkpoint, estimator.n_jobs, estimator.verbose
-        runner = Runner(Shared(data), settings, *options, callbacks, fit_task)
+        parallel = estimator.n_jobs, estimator.verbose
+        options = clock, checkpoint, *parallel, callbacks, fit_task
+        runner = Runner(Shared(data), settings, *options)
         most = MOST if n_members == "auto" else n_members
         n_folds = int(data.folds.max()) + 1
-        n_seeds = 2 * max(n_folds, most)
-        seeds = start_seeds(checkpoint.seed, n_seeds)
-        options = runner, seeds, samples_to_score(data), n_folds, SEARCH_TIME
-        scores = judge(space, *options)
-        table = scores.table.comparable()
-        close = close_to_best(table)
-        if n_members == "auto":
-            compared = rivals(table)[: max(len(close), LEAST_COMPARED)]
-            networks = by_stretch(scores.networks, compared)
-            n_members = enough_members(networks, data, settings.focus)
-        shares = share_out(close, table, n_members)
+        seeds = start_seeds(checkpoint.seed, 2 * max(n_folds, most))
+        samples = samples_to_score(data)
+        scores = judge(space, runner, seeds, samples, n_folds, SEARCH_TIME)
+        shares = choose_members(scores, n_members, data, settings.focus)
         members = learn_members(shares, scores, seeds, runner)
     references = reference_errors(data, settings.focus)
     results = summarize(scores.table, list(shares), references, columns)
@@ -97,6 +91,26 @@ def search_members(
     if settings.focus == "simulation":
         explained = explained_by_lags(model.ensemble, given)
     return Found(model, members, results, bool(scores.not_tried), explained)
+
+
+def choose_members(scores, n_members, data, focus):
+    """How many members of the ensemble each candidate has: dict of Candidate to int.
+
+    Parameters
+    ----------
+    scores : Scores
+    n_members : int or "auto"
+        Members of all candidates together.
+    data : CutRecord
+    focus : {"simulation", "prediction"}
+    """
+    table = scores.table.comparable()
+    close = close_to_best(table)
+    if n_members == "auto":
+        compared = rivals(table)[: max(len(close), LEAST_COMPARED)]
+        networks = by_stretch(scores.networks, compared)
+        n_members = enough_members(networks, data, focus)
+    return share_out(close, table, n_members)
 
 
 def start_seeds(seed, n_seeds):

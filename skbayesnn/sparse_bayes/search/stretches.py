@@ -14,7 +14,7 @@ def rows_for(lag):
 
 
 def cut_for(starts, n_folds, lags):
-    """Folds for the longest of sorted ``lags`` that they allow, see `cut`."""
+    """Folds, see `cut`, that allow a lag as long as can be of the sorted ``lags``."""
     for lag in reversed(lags):
         folds = cut(starts, n_folds, lag, lags[0])
         if longest_lag(starts, folds) >= lag:

@@ -20,7 +20,7 @@ LOST = 3.0
 
 
 class Members(NamedTuple):
-    """Fits of the candidates that were kept to the whole record.
+    """Fits to the whole record, of the candidates that were kept.
 
     candidates : list of Candidate, the best first
     models : list of estimators, those of the best candidate first
@@ -33,32 +33,60 @@ class Members(NamedTuple):
 
 
 def learn_members(shares, scores, seeds, runner):
-    """The `Members` of an ensemble, so many of each candidate as `shares` says.
+    """The `Members` of an ensemble.
 
-    Each candidate is fitted from several starts, of which those that ended in a worse
-    optimum are left out, and all that err far more here than where they were scored.
+    Each candidate is fitted from several starts. Those that ended in a worse optimum
+    are left out, and so are all that err far more here than where they were scored.
     The latter take their weight along: a candidate that is lost from most of its starts
     is worth less than its held-out error says. A linear model has one optimum, and no
     second start.
+
+    Parameters
+    ----------
+    shares : dict of Candidate to int
+        How many members each candidate has; the best candidate first.
+    scores : Scores
+    seeds : list of int
+        Of the starts, the same for all candidates.
+    runner : Runner
     """
-    table = scores.table
     data, focus = runner.data.value, runner.settings.focus
-    samples = samples_to_fit(data)
-    more = has_more_rows(samples["states"].value, data)
-    starts = {} if more else scores.starts
-    begun = _tasks_of_members(shares, table, starts, seeds)
-    tasks = list(begun)
-    with at_hand(runner.data, *samples.values()):
-        models = runner.run(tasks, samples, begun=begun)
+    fits = _fits_to_all(shares, scores, seeds, runner)
     members, weights, lost = [], [], []
     for candidate, n in shares.items():
-        pairs = zip(tasks, models, strict=False)
-        of_this = [model for task, model in pairs if task.candidate == candidate]
-        of_this = settled(of_this, n, data, focus)
-        limit = LOST * table.held_out(candidate)
-        lost += [error_over_record(m, data, focus) > limit for m in of_this]
-        members += of_this
-        weights += [n / len(of_this) for _ in of_this]
+        stay = settled(fits[candidate], n, data, focus)
+        limit = LOST * scores.table.held_out(candidate)
+        lost += [error_over_record(m, data, focus) > limit for m in stay]
+        members += stay
+        weights += [n / len(stay) for _ in stay]
+    good = _good_members(members, lost)
+    members = [m for m, is_good in zip(members, good, strict=True) if is_good]
+    weights = np.array(weights)[good]
+    return Members(list(shares), members, weights / weights.sum())
+
+
+def _fits_to_all(shares, scores, seeds, runner):
+    """Fits to the whole record: dict of Candidate to list of models."""
+    data = runner.data.value
+    samples = samples_to_fit(data)
+    # what a fit to fewer rows has pruned would be missing
+    more = has_more_rows(samples["states"].value, data)
+    starts = {} if more else scores.starts
+    begun = _tasks_of_members(shares, scores.table, starts, seeds)
+    with at_hand(runner.data, *samples.values()):
+        models = runner.run(list(begun), samples, begun=begun)
+    fits = {candidate: [] for candidate in shares}
+    # fewer than tasks when the time is over
+    for task, model in zip(begun, models, strict=False):
+        fits[task.candidate].append(model)
+    return fits
+
+
+def _good_members(members, lost):
+    """Whether each member stays: neither lost nor diverged, as far as there are such.
+
+    All stay, with a warning, where all have diverged.
+    """
     # a model is that of a diverged start only if no other start was left
     stable = [not member._learned.diverged for member in members]
     good = [a and not b for a, b in zip(stable, lost, strict=True)]
@@ -71,18 +99,21 @@ def learn_members(shares, scores, seeds, runner):
             ConvergenceWarning,
         )
         stable = [True] * len(members)
-    members = [m for m, good in zip(members, stable, strict=True) if good]
-    weights = np.array(weights)[stable]
-    return Members(list(shares), members, weights / weights.sum())
+    return stable
 
 
 def _tasks_of_members(shares, table, starts, seeds):
-    """Fits to the whole record: dict of Task to Start, None for those that begin anew.
+    """Tasks of the fits to the whole record, and from where each of them goes on.
 
-    Fits of hidden states that were scored go on: they take long, and of these it is
-    known that they are in a good optimum. (Not those to fewer rows: what they have
-    pruned is missing. On a hysteresis, of which they had seen 2,000 of 5,000 rows,
-    errors of a free run were half as large again.)
+    Fits of hidden states go on from those that were scored: they take long, and of
+    these it is known that they are in a good optimum. They begin anew where ``starts``
+    is empty, because the scored fits have seen fewer rows. (On a hysteresis, of which
+    they had seen 2,000 of 5,000 rows, fits that went on erred half as much again in
+    free run.)
+
+    Returns
+    -------
+    tasks : dict of Task to Start, or to None for fits that begin anew
     """
     tasks = {}
     for candidate, n in shares.items():
@@ -96,10 +127,11 @@ def _tasks_of_members(shares, table, starts, seeds):
 
 
 def _good_folds(candidate, table, starts):
-    """Stretches behind whose fits a fit to the whole record goes on, the best first.
+    """Folds from whose fits a fit to the whole record can go on, the best first.
 
-    Those whose error is not far above that of the best candidate. Fits of few cycles
-    begin anew, because more of them are another model.
+    In these the error of the candidate is not far above the least one of all
+    candidates. Fits of few cycles begin anew: with more cycles they would be another
+    model, see `search_space.FEW_CYCLES`.
     """
     if candidate.max_cycles <= FEW_CYCLES:
         return []
