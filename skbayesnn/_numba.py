@@ -23,12 +23,22 @@ STRICT = {"contract"}
 
 
 def kernel(
-    function=None, *, fastmath=frozenset(FASTMATH), inline="never", allocates=False
+    function=None,
+    *,
+    fastmath=frozenset(FASTMATH),
+    helper=False,
+    inline="never",
+    allocates=False,
 ):
     """Compile ``function`` with the policy of this package.
 
-    ``inline="always"`` is for a helper with one caller in a first fit: it is compiled
-    as a part of that caller. With several callers this takes longer.
+    A kernel that other kernels call is a helper: ``helper=True`` makes its machine code
+    a part of each of them. Else there would be two codes of it, one of its own and one
+    in the file of the caller, which may sum in another order. Which of them runs would
+    depend on whether the process has compiled the caller or read it from the cache.
+
+    ``inline="always"`` does the same before types are known. It is for a helper with
+    one caller in a first fit. With several callers this takes longer.
 
     Kernels write into arrays of their caller, and return numbers, never arrays. So none
     counts references: to take a slice, or an array out of a tuple, would else change an
@@ -42,10 +52,10 @@ def kernel(
     """
     if function is None:
         return functools.partial(
-            kernel, fastmath=fastmath, inline=inline, allocates=allocates
+            kernel, fastmath=fastmath, helper=helper, inline=inline, allocates=allocates
         )
     options = {"nogil": True, "fastmath": set(fastmath), "error_model": "numpy"}
-    options |= {"inline": inline, "_nrt": allocates}
+    options |= {"forceinline": helper, "inline": inline, "_nrt": allocates}
     try:
         return numba.njit(function, cache=True, **options)
     except RuntimeError:

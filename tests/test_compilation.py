@@ -1,15 +1,20 @@
 """How often the kernels are compiled, and that the disk cache is used."""
 
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numba
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
+import skbayesnn
 from skbayesnn import _numba as _jit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -151,6 +156,37 @@ def report():
             assert "array" not in returned, f"{name} returns {returned}"
     print(json.dumps(counts))
 """
+
+
+def kernels():
+    """All compiled kernels, by module and name."""
+    found = {}
+    for info in pkgutil.walk_packages(skbayesnn.__path__, "skbayesnn."):
+        module = importlib.import_module(info.name)
+        for name, value in vars(module).items():
+            if isinstance(value, Dispatcher) and value.__module__ == info.name:
+                found[f"{info.name}.{name}"] = value
+    return found
+
+
+def helpers_of(one):
+    """Kernels that a kernel names, by itself or as those of a module."""
+    names, scope = one.py_func.__code__.co_names, one.py_func.__globals__
+    values = [scope[name] for name in names if name in scope]
+    modules = [value for value in values if isinstance(value, ModuleType)]
+    values += [vars(m)[name] for m in modules for name in names if name in vars(m)]
+    return [value for value in values if isinstance(value, Dispatcher)]
+
+
+@needs_compiler
+def test_kernels_that_others_call_are_compiled_into_them():
+    """Else a process that compiles may sum in another order than one that does not."""
+    called = [other for one in kernels().values() for other in helpers_of(one)]
+    assert len({other.__name__ for other in called}) > 50
+    for other in called:
+        options = other.targetoptions
+        within = options.get("forceinline") or options["inline"] == "always"
+        assert within, f"{other.__module__}.{other.__name__} lacks helper=True"
 
 
 def run(code, **environment):

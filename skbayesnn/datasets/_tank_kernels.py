@@ -47,7 +47,7 @@ class TankConstants(NamedTuple):
     overflow_fraction: float
 
 
-@kernel
+@kernel(helper=True)
 def _rates(tanks, x1, x2, u, w1, w2):
     """Right-hand side of the differential equations."""
     # a Runge-Kutta stage may compute a negative level for an almost empty tank
@@ -58,7 +58,7 @@ def _rates(tanks, x1, x2, u, w1, w2):
     return dx1, dx2
 
 
-@kernel
+@kernel(helper=True)
 def _runge_kutta_step(tanks, x1, x2, u, w1, w2, dt):
     """Advance both levels by ``dt`` with the classical fourth-order rule."""
     half = 0.5 * dt
@@ -71,7 +71,7 @@ def _runge_kutta_step(tanks, x1, x2, u, w1, w2, dt):
     return x1, x2
 
 
-@kernel
+@kernel(helper=True)
 def _overflow(tanks, x1, x2):
     """Return the levels after the water above the rims has been spilled."""
     spilled = max(x1 - tanks.height_upper, 0.0)

@@ -177,7 +177,7 @@ def _encode_columns(states, codes):
             code[j] += place * row[j]
 
 
-@kernel
+@kernel(helper=True)
 def _append_on(row, index, place):
     """Write the units that are on from ``place``; the place behind them."""
     for j in range(row.shape[0]):
@@ -215,7 +215,7 @@ def _index_columns(states, index, start, place, on):
 
 
 # strict: else sums may depend on where in its panel a column stands
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, helper=True)
 def multiply_small(states, values, out):
     """``out`` becomes ``states @ values``, of panels as for a `Multiplier`.
 

@@ -18,7 +18,7 @@ _EXPONENT_BITS = np.int64(52)
 _EXPONENT_OF_ONE = np.int64(1023)
 
 
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, helper=True)
 def _decay(x):
     """exp(-|x|), to a relative 3e-16; at least exp(-700)."""
     x = x if x < 0.0 else -x
@@ -46,7 +46,7 @@ def _decay(x):
     return p * power.view(np.float64)
 
 
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, helper=True)
 def _log1p(d):
     """log(1 + d) for d in [0, 1], to a relative 3e-16: 2 atanh(d / (2 + d))."""
     s = d / (2.0 + d)

@@ -14,7 +14,7 @@ _STEP_STRIDE = np.uint64(2**32 + 15)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@kernel
+@kernel(helper=True)
 def row_key(seed, step, row):
     """64 random bits for a row: the finaliser of SplitMix64 on its place."""
     place = np.uint64(step) * _STEP_STRIDE + np.uint64(row) + np.uint64(1)
@@ -24,7 +24,7 @@ def row_key(seed, step, row):
     return z ^ (z >> np.uint64(31))
 
 
-@kernel
+@kernel(helper=True)
 def _mix(x):
     """A bijection of 32 bits in which every input bit flips each output bit."""
     x = np.uint32(x ^ (x >> np.uint32(16)))
@@ -34,7 +34,7 @@ def _mix(x):
     return np.uint32(x ^ (x >> np.uint32(16)))
 
 
-@kernel
+@kernel(helper=True)
 def uniform(low, high, unit):
     """A number inside (0, 1) from the two halves of a row's key.
 

@@ -28,7 +28,7 @@ _LN2_LOW = np.float32(-2.12194440e-4)
 
 # The functions of one value are strict because some kernels that call them are: a
 # function keeps its own policy where it is inlined.
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, helper=True)
 def _exp(x):
     """exp(x) in float32, to a relative 3e-7, for x clipped to [-87, 88]."""
     # comparisons, not min and max: a NaN must stay one
@@ -48,12 +48,12 @@ def _exp(x):
     return e * power.view(np.float32)
 
 
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, helper=True)
 def _logistic(x):
     return _ONE / (_ONE + _exp(-x))
 
 
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, helper=True)
 def _softplus(x, decay):
     """log(1 + exp(x)) from ``decay`` = exp(-|x|), to 1e-7 absolute, 3e-7 relative."""
     # log1p(decay) as 2 atanh(s)
@@ -72,7 +72,7 @@ def _softplus(x, decay):
     return positive + s * p
 
 
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, helper=True)
 def _decay(x):
     """exp(-|x|)."""
     return _exp(-abs(x))
@@ -190,7 +190,7 @@ def flip(units, thresholds, model, y, log_p, h):
                     row[j] += sign * w[j]
 
 
-@kernel
+@kernel(helper=True)
 def anneal_hidden(
     x, bias, beta_before, beta, seed, step, first_row, log_weight, states
 ):
@@ -216,7 +216,7 @@ def anneal_hidden(
         log_weight[i] += np.float64(sum_)
 
 
-@kernel
+@kernel(helper=True)
 def anneal_visible(x, base, bias, beta, seed, step, first_row, slope, states):
     """Visible half of an annealed transition: ``states`` becomes a draw.
 
@@ -258,7 +258,7 @@ def swap_gains(x, bias, betas, first, total):
             total[k, i] -= _rise(x[k + 1, i], bias, low, high)
 
 
-@kernel
+@kernel(helper=True)
 def _rise(row, bias, low, high):
     """Sum of softplus(high x) - softplus(low x), for 0 <= low <= high."""
     sum_ = 0.0

@@ -34,7 +34,7 @@ def activate(activation, h):
     return 1.0 / (1.0 + math.exp(-h))
 
 
-@kernel
+@kernel(helper=True)
 def slope(activation, a):
     """Derivative of the activation, from its value ``a``."""
     if activation == TANH:
@@ -44,7 +44,7 @@ def slope(activation, a):
     return a * (1.0 - a)
 
 
-@kernel(fastmath=STRICT)
+@kernel(fastmath=STRICT, helper=True)
 def _tanh_many(h, power, bits):
     """``h = tanh(h)``; ``bits`` is the memory of ``power``.
 
@@ -81,7 +81,7 @@ def _tanh_many(h, power, bits):
         h[s] = e / (e + 2.0)
 
 
-@kernel
+@kernel(helper=True)
 def activate_many(activation, h, power, bits):
     """Turn pre-activations into activations, in place.
 

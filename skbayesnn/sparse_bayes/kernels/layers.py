@@ -210,7 +210,7 @@ def forward(layers, XT):
     return out
 
 
-@kernel
+@kernel(helper=True)
 def _product(x, d, width, squared):
     """Sum of the derivatives ``x d``, or of their squares, over a block."""
     total = 0.0
@@ -223,7 +223,7 @@ def _product(x, d, width, squared):
     return total
 
 
-@kernel
+@kernel(helper=True)
 def _add_products(places, memory, width, out, squared):
     """Add to ``out`` the derivatives by each parameter summed over a block.
 

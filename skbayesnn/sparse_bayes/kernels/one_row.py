@@ -152,7 +152,7 @@ def backward_outputs(layers, a, begin, n_inputs, deltas):
                 deltas[i, lane] += theta[skip + i * n_outputs + lane]
 
 
-@kernel
+@kernel(helper=True)
 def tangent_row(layers, deviation, a, tangent):
     """Change of each unit of ``a``, to first order, with a deviation of the parameters.
 

@@ -115,7 +115,7 @@ def _place(layout, now, back):
     return place + layout[LENGTH] if place < 0 else place
 
 
-@kernel
+@kernel(helper=True)
 def _gather(memory, layout, at, now):
     """Scaled regressors of the newest row; False if one of them is missing."""
     back = layout[at + BACK]
@@ -135,7 +135,7 @@ def _gather(memory, layout, at, now):
     return True
 
 
-@kernel
+@kernel(helper=True)
 def _forward(memory, layout, at):
     """All units of one network from its regressors."""
     layers = Layers(
@@ -149,7 +149,7 @@ def _forward(memory, layout, at):
     forward_row(layers, a, power, power.view(np.int64))
 
 
-@kernel
+@kernel(helper=True)
 def _emit(memory, layout, at, now):
     """Outputs of one network into its history; False if they diverged."""
     n_inputs = layout[N_INPUTS]
@@ -172,7 +172,7 @@ def _emit(memory, layout, at, now):
     return True
 
 
-@kernel
+@kernel(helper=True)
 def _advance(memory, layout, at, now):
     """Outputs of one network for the newest row; False if they are missing."""
     if layout[at + DIVERGED] or not _gather(memory, layout, at, now):
@@ -184,7 +184,7 @@ def _advance(memory, layout, at, now):
     return False
 
 
-@kernel
+@kernel(helper=True)
 def _combine(memory, layout, place):
     """Weighted median over the networks of what stands at ``place`` of a history.
 
@@ -218,7 +218,7 @@ def _combine(memory, layout, place):
     return 0.5 * (low + high)
 
 
-@kernel
+@kernel(helper=True)
 def step(memory, layout):
     """Predict the row whose inputs stand at the head of ``memory``.
 

@@ -177,7 +177,7 @@ def run_path(layers, run, path):
     return diverged
 
 
-@kernel
+@kernel(helper=True)
 def _add_past(s, gain, past, S, start, stop):
     """``s += sum_f gain[f] S[past[f]]`` over some columns, four past rows at once."""
     f = 0
@@ -408,7 +408,7 @@ def _path_gradient(layers, run, places, path, adjoint, gradient, memory):
                 adjoint[row - 1, o] += adjoint[row, o]
 
 
-@kernel
+@kernel(helper=True)
 def _advance_noise(run, gain, noise, K, row):
     """Covariances of the deviation of a new row with those of the rows before it."""
     terms, memory, n_outputs = run.feedback.terms, len(K), len(noise)

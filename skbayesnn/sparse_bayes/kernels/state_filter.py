@@ -196,7 +196,7 @@ def _workspace(n_states, n_outputs, n_columns):
     )
 
 
-@kernel
+@kernel(helper=True)
 def _linearize(layers, run, row, belief, of_free_run, scratch, work):
     """The row at the mean of a belief; False if it diverges or an input is missing."""
     a, delta = scratch.a, scratch.delta
@@ -232,7 +232,7 @@ def _linearize(layers, run, row, belief, of_free_run, scratch, work):
     return True
 
 
-@kernel
+@kernel(helper=True)
 def _keep(row, n_states, scratch, belief, work, filtered):
     """The prediction of the row that was linearised last."""
     n_outputs = filtered.outputs.shape[1]
@@ -249,7 +249,7 @@ def _keep(row, n_states, scratch, belief, work, filtered):
             filtered.S[row * n_outputs + o, p] = work.derivatives[n_states + o, p]
 
 
-@kernel
+@kernel(helper=True)
 def _weight(error, variance, nu):
     """Of an error with Student's t of this variance; 1 for a normal one."""
     if nu == np.inf:
@@ -257,7 +257,7 @@ def _weight(error, variance, nu):
     return (nu + 1.0) / (nu - 2.0 + error * error / variance)
 
 
-@kernel
+@kernel(helper=True)
 def _update(row, y, scratch, noise, belief, work, filtered):
     """Take the measured outputs of the row linearised last; whether there is one."""
     mean, P, D = belief
@@ -307,7 +307,7 @@ def _update(row, y, scratch, noise, belief, work, filtered):
     return taken
 
 
-@kernel
+@kernel(helper=True)
 def _go_on(n_states, scratch, noise, work, belief):
     """The belief of the next row, from the row that was linearised last."""
     mean, P, D = belief
@@ -330,7 +330,7 @@ def _go_on(n_states, scratch, noise, work, belief):
             P[j, k] = total
 
 
-@kernel
+@kernel(helper=True)
 def _copy(belief, into):
     for k in range(len(belief.mean)):
         into.mean[k] = belief.mean[k]
@@ -340,7 +340,7 @@ def _copy(belief, into):
             into.derivatives[k, p] = belief.derivatives[k, p]
 
 
-@kernel
+@kernel(helper=True)
 def _begin(mean_given, covariance, belief):
     """A given belief, with its derivatives by itself."""
     mean, P, D = belief
@@ -354,7 +354,7 @@ def _begin(mean_given, covariance, belief):
             D[k, n_columns - n_states + k] = 1.0
 
 
-@kernel
+@kernel(helper=True)
 def _run_ahead(layers, run, row, noise, plan, of_free_run, memory):
     """Keep the predictions of the run that begins in a row; the belief goes on."""
     scratch, work, belief, filtered = memory

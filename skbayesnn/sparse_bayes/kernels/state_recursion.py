@@ -207,7 +207,7 @@ def _within(limits, a, first, n_states):
     return inside
 
 
-@kernel
+@kernel(helper=True)
 def _through_state(s, by_state, of_state):
     """``s = by_state @ of_state``; a function of its own is vectorised."""
     n_states, k = len(by_state), 0
@@ -227,7 +227,7 @@ def _through_state(s, by_state, of_state):
         k += 1
 
 
-@kernel
+@kernel(helper=True)
 def _add_direct(s, factor, values, deltas, lane, places, n_hidden):
     """Add the derivatives by parameters of hidden units, with the state held fixed."""
     source, target = places
