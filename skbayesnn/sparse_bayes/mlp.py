@@ -225,7 +225,8 @@ class SparseBayesMLPRegressor(
         options = learning_options(self.get_params(deep=False), Y.shape[1])
         earlier = getattr(self, "_learned", None) if self.warm_start else None
         start = earlier.start if earlier else None
-        problem = pose(options, X, Y, start, weights)._replace(reduce=remove_units)
+        problem = pose(options, X, Y, start, weights)
+        problem = problem._replace(begins_anew=True, reduce=remove_units)
         fit = learn(
             problem,
             draw_seed(self.random_state),

@@ -243,7 +243,7 @@ def _objective(settings, state, logdets):
     weights = network.theta[keep]
     lambdas = strengths(settings, network)
     quadratic = weights * weights / effective_variance(settings, state)
-    value = _misfit(state) + float(np.sum(quadratic[lambdas[keep] > 0.0]))
+    value = misfit(state) + float(np.sum(quadratic[lambdas[keep] > 0.0]))
     if settings.reweight:
         value += sum(settings.reg_lambda[k] * v for k, v in logdets.items())
     else:
@@ -259,7 +259,7 @@ def log_marginal_likelihood(settings, state):
     curvature = used_curvature(settings, state)
     logdet = log_determinant(curvature, variance, state.noise)
     quadratic = float(np.sum(weights * weights / variance))
-    return -0.5 * (_misfit(state) + quadratic + logdet)
+    return -0.5 * (misfit(state) + quadratic + logdet)
 
 
 def effective_variance(settings, state):
@@ -303,7 +303,8 @@ def _determine(settings, state, function):
     return gamma, logdets
 
 
-def _misfit(state):
+def misfit(state):
+    """Minus twice the log-likelihood of the observations."""
     data = state.data
     return state.likelihood.misfit(
         _residuals(state),
@@ -368,7 +369,7 @@ def _refine_likelihood(state):
     if refined is state.likelihood:
         return state
     better = state._replace(likelihood=refined)
-    change = _misfit(better) - _misfit(state)
+    change = misfit(better) - misfit(state)
     return better._replace(objective=state.objective + change)
 
 

@@ -86,6 +86,8 @@ class Problem(NamedTuple):
     starts : draws networks to begin with, as `state_space_problem.StateSpaceStarts`
         does; None for perceptrons with random weights
     n_screening : stages after which only the better starts go on; 0 for none
+    begins_anew : whether a fit that may have ended in a poor optimum begins anew, see
+        `better_optima`
     reduce : behind the last stage, yields the cycles of smaller networks, as
         `unneeded_units.remove_units` and `state_order.reduce_order` do, or None
     predicts : whether a fit, the problem and its last `cycle.State`, predicts its own
@@ -109,6 +111,7 @@ class Problem(NamedTuple):
     one_step: OneStepData | None = None
     starts: object = None
     n_screening: int = 0
+    begins_anew: bool = False
     reduce: object = None
     predicts: object = None
 

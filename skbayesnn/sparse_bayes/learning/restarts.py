@@ -14,6 +14,7 @@ from ..._warnings import warn_caller
 from ..network import bias_mask, init_network, prune, split_layers
 from . import cycle
 from . import prior as priors
+from .better_optima import begin_anew
 from .likelihood import StudentT
 from .output_errors import joint_error, mean_squared_errors
 from .result import Fit, learned_network
@@ -230,9 +231,9 @@ def run_start(problem, seed, before=None, n_stages=None):
                 # the derivatives of a run that is nearly unstable have no precision
                 except (FloatingPointError, LinAlgError):
                     diverged = True
-            if problem.reduce and n_stages == len(problem.stages) and not diverged:
-                for reduced, info in _reduced(problem, stage, state, rng):
-                    state = reduced
+            if n_stages == len(problem.stages) and not diverged:
+                for better, info in _behind_stages(problem, stage, state, rng):
+                    state = better
                     history.append(Cycle(info, stage.horizon, stage.data.counts))
         except KeyboardInterrupt:
             if not history:
@@ -243,14 +244,32 @@ def run_start(problem, seed, before=None, n_stages=None):
     return Run(state, history, interrupted, diverged, n_stages, predicts)
 
 
-def _reduced(problem, stage, state, rng):
-    """Yield the cycles behind the last stage, of smaller networks mostly."""
-    limit = problem.max_cycles
-    cycles = problem.reduce(problem.settings, stage, state, limit, rng)
-    for number, (reduced, info) in enumerate(cycles, start=1):
-        if problem.verbose:
-            report(f"{number} after the fit", stage.horizon, info)
-        yield reduced, info
+def _behind_stages(problem, stage, state, rng):
+    """Yield the cycles behind the last stage: of another optimum, of smaller networks.
+
+    A network that follows its noise could lose no unit: the other optimum is first.
+    """
+
+    def draw():
+        return _start(problem, rng, 0)[:2]
+
+    number, arguments = 0, (problem.max_cycles, rng)
+    if problem.begins_anew:
+        draws = None if problem.start else draw
+        cycles = begin_anew(problem.settings, stage, state, *arguments, draws)
+        for number, (state, info) in enumerate(cycles, start=1):
+            _report_behind(problem, stage, number, info)
+            yield state, info
+    if problem.reduce:
+        cycles = problem.reduce(problem.settings, stage, state, *arguments)
+        for k, (state, info) in enumerate(cycles, start=number + 1):
+            _report_behind(problem, stage, k, info)
+            yield state, info
+
+
+def _report_behind(problem, stage, number, info):
+    if problem.verbose:
+        report(f"{number} after the fit", stage.horizon, info)
 
 
 def _skippable(problem, number, network):

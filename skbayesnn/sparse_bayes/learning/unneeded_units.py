@@ -2,9 +2,11 @@ r"""Inputs and hidden units that are not needed leave a network, see `reduction`
 
 The ones without which the errors rise least are tried first. A network without one is
 kept if neither the objective nor the evidence is worse by more than the price of a
-unit. With a strength above 1, the objective alone would give up what the data support:
-it weighs them less. A trial ends early where the objective is lower than with the unit,
-or would not come down as far at the pace of its last cycle.
+unit, nor the mean of the objective and of what observations are worth that are left
+out. With a strength above 1, the objective alone would give up what the data support:
+it weighs them less. With much noise both would, see `better_optima`. A trial ends early
+where the objective is lower than with the unit, or would not come down as far at the
+pace of its last cycle.
 
 The price is that of one variance, :math:`\log n`. Without it, one fit in eight kept an
 input by chance, and errors on new rows of simulated data were about the same.
@@ -14,7 +16,7 @@ import numpy as np
 
 from ..network import split_layers
 from . import cycle
-from .overfits import begin_anew
+from .better_optima import has_evidence, mean_criterion
 from .reduction import TRIAL_CYCLES, price, reduce_network, trial_cycles
 
 # Cycles of a trial behind which its pace is known.
@@ -24,18 +26,13 @@ _FIRST_CYCLES = 3
 def remove_units(settings, stage, state, max_cycles, rng):
     """Yield ``(state, info)`` of the cycles of every network that needs fewer units.
 
-    ``state`` is where a fit ended. One that follows its noise begins anew before: no
-    unit could leave it. Fits without a prior, reweighting or pruning keep all units, as
-    do those whose evidence is from a diagonal curvature, which is too rough. The trials
-    that fail before one that does not take about ``max_cycles``.
+    ``state`` is where a fit ended. Fits without a prior, reweighting or pruning keep
+    all units, as do those whose evidence is from a diagonal curvature, which is too
+    rough. The trials that fail before one that does not take about ``max_cycles``.
     """
     prunes = settings.kappa_variance > 0.0 or settings.kappa_weight > 0.0
-    has_evidence = settings.reweight and np.all(settings.reg_lambda > 0.0)
-    if not (prunes and has_evidence and settings.curvature == "full"):
+    if not (prunes and has_evidence(settings)):
         return
-    for better, info in begin_anew(settings, stage, state, max_cycles, rng):
-        yield better, info
-        state = better
 
     def trials(state):
         n_cycles = 0
@@ -52,7 +49,10 @@ def remove_units(settings, stage, state, max_cycles, rng):
         before, after = (
             cycle.log_marginal_likelihood(settings, one) for one in (state, smaller)
         )
-        return after >= before - 0.5 * np.log(state.data.n_observations)
+        if after < before - 0.5 * np.log(state.data.n_observations):
+            return False
+        before, after = (mean_criterion(settings, one) for one in (state, smaller))
+        return after <= before + price(settings, state.data, 1)
 
     yield from reduce_network(settings, state, max_cycles, rng, trials, is_enough)
 
