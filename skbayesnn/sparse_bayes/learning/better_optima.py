@@ -70,7 +70,7 @@ def begin_anew(settings, stage, state, max_cycles, rng, draw=None):
         cycles = _by_way_of(_STRONGER, settings, stage, start, max_cycles, rng)
         if cycles and cycles[-1][0].objective < state.objective:
             yield from cycles
-    elif draw and _misses_signal(state):
+    elif draw and misses_much(state):
         cycles = _by_way_of(_WEAKER, settings, stage, draw(), max_cycles, rng)
         if cycles and _is_better(settings, cycles[-1][0], state):
             yield from cycles
@@ -130,7 +130,7 @@ def _follows_noise(settings, state):
     return determined > _MOST_DETERMINED * state.data.n_observations
 
 
-def _misses_signal(state):
+def misses_much(state):
     """Whether much of the variance of the outputs is left, by what the rows weigh."""
     data, network = state.data, state.network
     nothing = network._replace(theta=np.zeros_like(network.theta))

@@ -2,11 +2,13 @@ r"""Inputs and hidden units that are not needed leave a network, see `reduction`
 
 The ones without which the errors rise least are tried first. A network without one is
 kept if neither the objective nor the evidence is worse by more than the price of a
-unit, nor the mean of the objective and of what observations are worth that are left
-out. With a strength above 1, the objective alone would give up what the data support:
-it weighs them less. With much noise both would, see `better_optima`. A trial ends early
-where the objective is lower than with the unit, or would not come down as far at the
-pace of its last cycle.
+unit. With a strength above 1, the objective alone would give up what the data support:
+it weighs them less. With much noise both would, see `better_optima`: if the smaller
+network explains little, the mean of the objective and of what observations are worth
+that are left out may not be worse, either. (If it explains much and there are few rows,
+this mean kept irrelevant inputs.) A trial ends
+early where the objective is lower than with the unit, or would not come down as far at
+the pace of its last cycle.
 
 The price is that of one variance, :math:`\log n`. Without it, one fit in eight kept an
 input by chance, and errors on new rows of simulated data were about the same.
@@ -16,7 +18,7 @@ import numpy as np
 
 from ..network import split_layers
 from . import cycle
-from .better_optima import has_evidence, mean_criterion
+from .better_optima import has_evidence, mean_criterion, misses_much
 from .reduction import TRIAL_CYCLES, price, reduce_network, trial_cycles
 
 # Cycles of a trial behind which its pace is known.
@@ -51,6 +53,8 @@ def remove_units(settings, stage, state, max_cycles, rng):
         )
         if after < before - 0.5 * np.log(state.data.n_observations):
             return False
+        if not misses_much(smaller):
+            return True
         before, after = (mean_criterion(settings, one) for one in (state, smaller))
         return after <= before + price(settings, state.data, 1)
 

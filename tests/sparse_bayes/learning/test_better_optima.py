@@ -104,7 +104,7 @@ def test_what_is_left_is_compared_with_the_variance(weights, normalize):
     # the bias of the output is the last parameter
     nothing.theta[-1] = 0.0 if normalize else 5.0
     state = state._replace(network=nothing)
-    assert better_optima._misses_signal(state)
+    assert better_optima.misses_much(state)
     fresh = posed(X, y, weights=weights, normalize=normalize)[1]
     draw = fresh.network, fresh.prior
     assert begun_anew(settings, state, lambda: draw)[1] == 1
