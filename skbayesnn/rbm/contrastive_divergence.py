@@ -120,7 +120,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
     n_iter_ : int
         Number of epochs, or of rounds with ``max_iter="auto"``.
     n_updates_, n_gibbs_steps_ : int
-        Number of updates that led to the model, and the Gibbs steps of the last ones.
+        Number of updates of the last fit that led to the model, and the Gibbs steps of
+        the last ones.
     n_replicas_ : int
         Number of temperatures of the chains in the last updates: 1, or with
         ``max_iter="auto"`` 10 if the chains mixed too slowly.

@@ -1,5 +1,7 @@
 """Weights of rows: a row of weight k is k rows."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,7 +10,7 @@ from rbm_estimators import BOUND, CLASSES, digits, small
 from sklearn.exceptions import DataConversionWarning
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
-from skbayesnn.rbm.training.given_rows import counted_rows
+from skbayesnn.rbm.training.given_rows import counted_rows, warn_if_no_counts
 from skbayesnn.rbm.training.job import split_rows
 from skbayesnn.rbm.training.rows import Rows
 
@@ -56,7 +58,9 @@ def test_weights_are_copies(kind, container):
 @pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MixingWarning")
 def test_automatic_training_counts_copies(model):
     X, weights = weighted()
-    one = model.fit(X, sample_weight=weights)
+    # they were drawn at random
+    with pytest.warns(DataConversionWarning, match="count equal observations"):
+        one = model.fit(X, sample_weight=weights)
     components, history = one.components_.copy(), one.history_
     other = model.fit(np.repeat(X, weights, axis=0))
     assert_array_equal(components, other.components_)
@@ -84,6 +88,39 @@ def test_only_counted_observations_are_held_out_one_by_one(factor, together):
         strict=True,
     ):
         assert_array_equal(one.take(slice(None)), other.take(slice(None)))
+
+
+@pytest.mark.parametrize(
+    "kind, warns",
+    [
+        ("counts", False),
+        ("weights", True),
+        ("equal", True),
+        ("few copies", False),
+        ("fractions", False),
+        ("most states", False),
+    ],
+)
+def test_integers_that_tell_nothing_of_the_rows_may_be_no_counts(kind, warns):
+    """Weights of a survey had made the test rows a nat less likely, without a word."""
+    rng = np.random.default_rng(0)
+    n_features = 4 if kind == "most states" else 12
+    rates = rng.uniform(0.05, 0.4, n_features)
+    drawn = rng.random((2000, n_features)) < rates
+    X, times = np.unique(drawn, axis=0, return_counts=True)
+    if kind in ("weights", "fractions", "most states"):
+        times = rng.integers(1, 9, len(X))
+    if kind == "fractions":
+        times = times + 0.5
+    if kind == "equal":
+        times = np.full(len(X), 5)
+    if kind == "few copies":
+        times = np.where(rng.random(len(X)) < 0.2, 2, 1)
+    rows = counted_rows(Rows(X, 0.5), times.astype(float), 0)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        warn_if_no_counts(rows)
+    assert [one.category for one in heard] == [DataConversionWarning] * warns
 
 
 def test_fractions_are_right_on_average():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import spearmanr
 from sklearn.exceptions import DataConversionWarning
 
 from ..._random import Stream, generator
@@ -14,6 +15,10 @@ _MAX_ROWS = 10**8
 # Mean weight of the rows that have one, below which to leave out so many of them is
 # rather a mistake.
 _LEAST_WEIGHT = 0.5
+# Copies of a row, on average, from which on a model can follow those in training.
+_MANY_COPIES = 1.5
+# Standard errors of a correlation that is no chance.
+_SURELY = 2.0
 # Between these lies the largest value of images of bytes.
 _DARK, _WHITE = 127, 255
 # What is to be done about missing values, by what the rows are for.
@@ -119,6 +124,43 @@ def counted_rows(rows, weights, seed):
     edges = np.floor(np.cumsum(weights - whole) + offset)
     times = (whole + np.diff(edges, prepend=0.0)).astype(np.int64)
     return rows.repeated(times, together=bool((weights != whole).any()))
+
+
+def warn_if_no_counts(rows):
+    """Warn of integer weights that tell nothing of how likely the rows are.
+
+    Of equal observations there are the more, the more likely they are. Else, as where
+    the weights are those of a survey, the held-out rows would be copies of rows that
+    training sees.
+    """
+    if rows.together or rows.index is None:
+        return
+    distinct, times = np.unique(rows.index, return_counts=True)
+    n_rows = len(distinct)
+    has_most_states = 2 * n_rows >= 2.0**rows.n_features
+    if times.sum() < _MANY_COPIES * n_rows or has_most_states:
+        return
+    values = _log_odds(Rows(rows.X, rows.threshold, distinct))
+    correlation = 0.0
+    if np.ptp(times) and np.ptp(values):
+        correlation = spearmanr(times, values).statistic
+    if correlation * np.sqrt(n_rows - 1) > _SURELY:
+        return
+    warn_caller(
+        "sample_weight holds integers, which count equal observations, so that copies "
+        "of a row may be in training as well as held out. But rows with larger weights "
+        "are not more probable by the features. If these are weights of another kind, "
+        "the model follows the training rows too far: divide them by their mean, then "
+        "all copies of a row are held out together.",
+        DataConversionWarning,
+    )
+
+
+def _log_odds(rows):
+    """Log probability of each row by independent features, up to a constant."""
+    rates = (rows.mean() * len(rows) + 0.5) / (len(rows) + 1.0)
+    slopes = np.log(rates / (1.0 - rates))
+    return np.concatenate([V @ slopes for V in rows.blocks()])
 
 
 def result_dtype(X):

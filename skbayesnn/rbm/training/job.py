@@ -13,7 +13,13 @@ from ..._random import Stream, draw_seed, generator
 from ..._sklearn import one_blas_thread
 from .. import threads
 from ..learning import contrastive
-from .given_rows import check_rows, check_weights, counted_rows, result_dtype
+from .given_rows import (
+    check_rows,
+    check_weights,
+    counted_rows,
+    result_dtype,
+    warn_if_no_counts,
+)
 from .rows import Rows
 
 
@@ -82,6 +88,8 @@ def open_job(estimator, X, y, X_val, resumes, holds_out, sample_weight=None):
     rows = counted_rows(rows, weights, seed).in_canonical_order()
     train, validation = rows, given
     if given is None and holds_out:
+        if weights is not None:
+            warn_if_no_counts(rows)
         try:
             train, validation = split_rows(rows, estimator.validation_fraction, seed)
         except ValueError:

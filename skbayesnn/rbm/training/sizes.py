@@ -21,9 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..learning import contrastive
 from . import gains, pair_tree
 from .history import append_record
 from .job import computing
+from .row_probabilities import error_of_lead
 from .size_starts import random_units, searched_units, tree_units
 from .training_result import Training
 from .trials import (
@@ -233,7 +235,20 @@ def _try_tree(settings, job, run, winner, stages):
     if n_units > n_pairs and tree.outcome.best.n_updates:
         more = Trial(f"tree, {n_units} units", n_units, make_state)
         best = best_of([best, _compare_start(run, best, stages, more)])
-    return _train_both(run, best, winner)
+    best = _train_both(run, best, winner)
+    return best if _leads(settings, job, best, winner) else winner
+
+
+def _leads(settings, job, tree, winner):
+    """Whether a tree is ahead by more than the standard error of its lead.
+
+    Few held-out rows may lack just the ones that no tree explains.
+    """
+    models = [
+        contrastive.model(settings.update, one.outcome.best.state)
+        for one in (tree, winner)
+    ]
+    return tree.score - winner.score > error_of_lead(job.validation, *models)
 
 
 def _train_both(run, tree, winner):

@@ -147,7 +147,7 @@ def _place_of(trial, trials):
     n_rounds = min(one.outcome.training.n_iter for one in (trial, best))
     lead = trial.score_after(n_rounds) - best.score_after(n_rounds)
     side = "ahead of" if lead >= 0.0 else "behind"
-    return f"{abs(lead):.2f} nats {side} {best.name} after as many rounds"
+    return f"{abs(lead):.2f} nats {side} {best.name} after {n_rounds} rounds"
 
 
 def elapsed(trials):

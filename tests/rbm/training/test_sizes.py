@@ -23,6 +23,7 @@ from training_points import adapting, path_of, point, settings_of
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM, _persistence
 from skbayesnn.exceptions import MixingWarning
+from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive, growth
 from skbayesnn.rbm.training import (
     adaptive,
@@ -34,6 +35,7 @@ from skbayesnn.rbm.training import (
     tracking,
 )
 from skbayesnn.rbm.training.path import Point
+from skbayesnn.rbm.training.rows import Rows
 from skbayesnn.rbm.training.trials import Trial, effort_of
 
 N_FEATURES, NOISE = 20, 0.05
@@ -157,6 +159,27 @@ def sizes_of(trials):
 def test_the_smallest_of_sizes_that_are_hardly_behind_wins(values, expected):
     trials = [trial_of(2**k, value) for k, value in enumerate(values)]
     assert sizes._chosen(trials).n_units == expected
+
+
+def test_a_tree_has_to_be_ahead_by_more_than_chance(monkeypatch):
+    """Few rows may lack just the ones that no tree explains."""
+    monkeypatch.setattr(contrastive, "model", lambda update, state: state)
+    V = np.random.default_rng(0).random((25, 6)) < 0.5
+    rows = Rows(V, 0.5)
+    # rows of ones are more likely by the first model, others by the second
+    one, other = (rbm_model.independent_units(np.full(6, bias)) for bias in (1.0, -1.0))
+    error = 2.0 * V.sum(axis=1).std(ddof=1) / 5.0
+    trials = [
+        trial_of(4, score)._replace(
+            outcome=SimpleNamespace(best=SimpleNamespace(state=rbm, validation=score))
+        )
+        for rbm, score in [(one, -3.0 + 0.9 * error), (other, -3.0)]
+    ]
+    job = SimpleNamespace(validation=rows)
+    assert not sizes._leads(settings_of(), job, *trials)
+    best = SimpleNamespace(state=one, validation=-3.0 + 1.1 * error)
+    ahead = trials[0]._replace(outcome=SimpleNamespace(best=best))
+    assert sizes._leads(settings_of(), job, ahead, trials[1])
 
 
 def test_the_next_one_wins_if_all_still_gain_much():
@@ -599,9 +622,11 @@ def test_verbose_compares_sizes_after_as_many_rounds(from_one, capsys):
     choosing(verbose=True).fit(mixture_data(300), X_val=mixture_data(200, seed=1))
     lines = capsys.readouterr().out.splitlines()
     assert "1 units: the first of the sizes" in lines
-    place = lines.index(next(line for line in lines if "after as many rounds" in line))
+    place = lines.index(
+        next(line for line in lines if re.search(r"after \d+ rounds", line))
+    )
     gap, side = re.match(
-        r"2 units: ([\d.]+) nats (ahead of|behind) 1 units after as many rounds",
+        r"2 units: ([\d.]+) nats (ahead of|behind) 1 units after \d+ rounds",
         lines[place],
     ).groups()
     scores = {"1 units": [], "2 units": []}
