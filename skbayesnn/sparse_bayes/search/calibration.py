@@ -8,12 +8,17 @@ fitted to more rows and in more cycles.
 The bands of a linear model are never made narrower: they follow from its noise, of
 which one step tells nearly all. Where they are too wide on the stretches, it is mostly
 that nothing has disturbed the system there.
+
+Nor are bands made narrower where candidates drift (see `drift`): rows on both sides
+hold a run within a stretch, and nothing does in a new record. What the error grows by
+there makes the bands wider.
 """
 
 import numpy as np
 
 from ..prediction.bands import learn_factor
 from ..prediction.ensemble import Ensemble, forecast
+from .candidates import LEAST_ERROR
 from .held_out_runs import held_out_runs
 
 
@@ -36,6 +41,24 @@ def band_factor(networks, ensemble, data):
         [learn_factor([d[:, o] for d in deviations]) for o in range(n_outputs)]
     )
     return np.maximum(factor, 1.0) if _is_linear(ensemble) else factor
+
+
+def for_drift(factor, table, candidates):
+    """The factors of bands that also hold what the chosen candidates drift.
+
+    Parameters
+    ----------
+    factor : (n_outputs,) array
+        See `band_factor`.
+    table : Table
+    candidates : list of Candidate
+        Those of the ensemble.
+    """
+    drifts = np.array([table.drifts.get(c, 0.0) for c in candidates])
+    if not drifts.any():
+        return factor
+    ratio = drifts / [max(table.held_out(c), LEAST_ERROR) for c in candidates]
+    return np.maximum(factor, 1.0) * np.sqrt(1.0 + np.mean(ratio**2))
 
 
 def _is_linear(ensemble):

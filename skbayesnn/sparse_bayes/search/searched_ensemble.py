@@ -11,7 +11,7 @@ from ..dynamic_predictor import DynamicModel
 from ..learning.problem import warn_if_constant
 from ..prediction.ensemble import Ensemble
 from ..record_end import end_for
-from .calibration import band_factor
+from .calibration import band_factor, for_drift
 from .candidate_scores import judge
 from .ensemble_size import MOST, enough_members
 from .held_out_runs import by_stretch
@@ -126,6 +126,7 @@ def make_searched_model(members, scores, data):
     ensemble = Ensemble(networks, members.weights)
     networks = by_stretch(scores.networks, members.candidates)
     factor = band_factor(networks, ensemble, data)
+    factor = for_drift(factor, scores.table, members.candidates)
     best, given = members.models[0]._model, data.given
     last = slice(given.starts[-2], None)
     end = end_for(ensemble, given.U[last], given.Y[last], given.end_time)

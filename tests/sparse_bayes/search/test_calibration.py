@@ -15,7 +15,8 @@ from skbayesnn import (
 from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.prediction.ensemble import Ensemble
 from skbayesnn.sparse_bayes.search import calibration
-from skbayesnn.sparse_bayes.search.calibration import band_factor
+from skbayesnn.sparse_bayes.search.calibration import band_factor, for_drift
+from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
@@ -144,3 +145,20 @@ def test_a_search_learns_the_factor():
     expected = np.maximum(model.band_factor_ * alone[inside], least)
     assert_allclose(std[inside], expected)
     assert (least < alone[inside]).all()
+
+
+def test_bands_hold_what_the_candidates_drift():
+    one = Candidate("network", "simulation", 5, 6.0, False)
+    other = one._replace(lag=10)
+    table = Table(2)
+    for candidate, error in [(one, 0.1), (other, 0.2)]:
+        for fold in range(2):
+            table.add(candidate, fold, error)
+    factor = np.array([0.6, 1.5])
+    assert for_drift(factor, table, [one, other]) is factor
+    table.drifts = {one: 0.0, other: 0.0}
+    assert for_drift(factor, table, [one, other]) is factor
+    table.drifts = {one: 0.1, other: 0.4}
+    wider = for_drift(factor, table, [one, other])
+    assert_allclose(wider, np.sqrt(1.0 + (1.0 + 4.0) / 2.0) * np.array([1.0, 1.5]))
+    assert_array_equal(factor, [0.6, 1.5])
