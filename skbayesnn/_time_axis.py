@@ -54,6 +54,10 @@ class TimeAxis(NamedTuple):
             return (self.stamps - self.stamps[0]) / np.timedelta64(1, "s")
         return self.stamps.astype(np.float64)
 
+    def text(self, row):
+        """The stamp of a row for a message."""
+        return f"{self.stamps[row]} UTC" if self.zone else f"{self.stamps[row]}"
+
     @property
     def unit(self):
         """Of `values`: "s", or None where it is not known."""
@@ -172,9 +176,9 @@ def _check_agreement(of_inputs, of_outputs, names=("X", "y")):
     if of_inputs.is_time:
         raise ValueError(
             f"The times of {' and '.join(names)} contradict each other in "
-            f"{len(differ)} rows, the first of them row {row}: {one[row]} and "
-            f"{other[row]}. Join both by time, or pass arrays, whose rows are taken by "
-            "their order."
+            f"{len(differ)} rows, the first of them row {row}: "
+            f"{of_inputs.text(row)} and {of_outputs.text(row)}. Join both by time, or "
+            "pass arrays, whose rows are taken by their order."
         )
     if np.array_equal(np.sort(one), np.sort(other)):
         raise ValueError(
@@ -396,7 +400,7 @@ def _check_order(axis, starts):
             row = rows[0]
             raise ValueError(
                 f"Times are {what} in {len(rows)} rows, the first of them row {row}: "
-                f"{stamps[row - 1]} and {stamps[row]}. {remedy}; if a new record "
+                f"{axis.text(row - 1)} and {axis.text(row)}. {remedy}; if a new record "
                 "begins there, pass sessions. Local times come twice, or go back, "
                 "where summer time ends: give them their time zone, or take UTC."
             )
@@ -410,7 +414,7 @@ def _warn_of_holes(axis, steps, sampling_time):
         warn_caller(
             f"Most rows are {_span(sampling_time, axis)} apart in time; {len(rows)} of "
             f"the steps differ. The first of these leads to row {row}, from "
-            f"{axis.stamps[row - 1]} to {axis.stamps[row]}. Lags count rows: pass "
+            f"{axis.text(row - 1)} to {axis.text(row)}. Lags count rows: pass "
             "sessions='infer' to begin a new record after each hole, or resample the "
             "record.",
             SamplingWarning,

@@ -340,6 +340,8 @@ def check_sessions(sessions, n_rows):
     if sessions is None:
         return None
     check_container(sessions, "sessions")
+    # NumPy makes NaN among the texts of a list the text "nan"
+    given = sessions if hasattr(sessions, "dtype") else np.asarray(sessions, object)
     sessions = np.asarray(sessions)
     if sessions.shape != (n_rows,):
         found = f"shape {sessions.shape}" if sessions.ndim else repr(sessions.item())
@@ -347,7 +349,7 @@ def check_sessions(sessions, n_rows):
             f"sessions must hold one id per row, shape ({n_rows},), or be 'infer' to "
             f"begin a new record where time has a hole; got {found}."
         )
-    missing = np.flatnonzero(_is_missing(sessions))
+    missing = np.flatnonzero(_is_missing(np.asarray(given)))
     if len(missing):
         raise ValueError(
             f"sessions must name the record of every row; missing in {len(missing)} "

@@ -107,6 +107,10 @@ def test_indices_must_not_contradict_each_other(fitted):
         model().fit(FRAME, later)
     with pytest.raises(ValueError, match="contradict each other"):
         fitted.predict(FRAME, later)
+    # times of a zone are told in universal time, and say so
+    zone = "Europe/Berlin"
+    with pytest.raises(ValueError, match=r"row 0: \S+ UTC and \S+ UTC\. Join"):
+        model().fit(FRAME.tz_localize(zone), later.tz_localize(zone))
     numbered, order = FRAME.reset_index(drop=True), np.r_[1, 0, 2:N]
     with pytest.raises(ValueError, match="same rows in another order, from row 0 on"):
         model().fit(numbered, LEVEL.reset_index(drop=True).iloc[order])

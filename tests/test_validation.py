@@ -154,6 +154,9 @@ def test_sessions():
     for wrong in (["a"], [["a", "b", "c"]]):
         with pytest.raises(ValueError, match=r"sessions must hold.*\(3,\)"):
             checks.check_sessions(wrong, 3)
+    for missing in (["a", np.nan, "b"], ("a", None, "b"), [1.0, np.nan, 2.0]):
+        with pytest.raises(ValueError, match="missing in 1 rows.* row 1"):
+            checks.check_sessions(missing, 3)
 
 
 @pytest.mark.parametrize(
