@@ -3,9 +3,9 @@
     python examples/benchmarks/static_regression.py --output static_regression.json
 
 Data of scikit-learn, and simulated ones with irrelevant inputs, several directions,
-products and a step; half of the rows, or of the simulated ones 1,000 more, are for the
-test. All methods see standardised inputs and targets. `SparseBayesMLPRegressor` has its
-defaults; the perceptron of scikit-learn has as many units, and a penalty that
+products, a step and waves; half of the rows, or of the simulated ones 1,000 more, are
+for the test. All methods see standardised inputs and targets. `SparseBayesMLPRegressor`
+has its defaults; the perceptron of scikit-learn has as many units, and a penalty that
 cross-validation on the training rows chooses; the Gaussian process has a length for
 each input, and a noise, by the marginal likelihood.
 """
@@ -84,6 +84,22 @@ def step(n_rows, seed):
     return X, (X[:, 0] > 0.0) + X[:, 1] ** 2 + 0.1 * rng.normal(size=n_rows)
 
 
+def waves(n_rows, seed):
+    """Two inputs; along one of them the target rises and falls five times."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n_rows, 2))
+    y = np.sin(8.0 * X[:, 0]) * np.cos(3.0 * X[:, 1])
+    return X, y + 0.1 * rng.normal(size=n_rows)
+
+
+def faint(n_rows, seed):
+    """A wave times an input, with a noise larger than both."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n_rows, 2))
+    y = np.cos(2.0 * np.pi * X[:, 0]) * X[:, 1]
+    return X, y + 0.5 * rng.normal(size=n_rows)
+
+
 def friedman(make, noise):
     return lambda n_rows, seed: make(n_rows, noise=noise, random_state=seed)
 
@@ -98,6 +114,8 @@ DATA = {
     "three directions, 250 rows": simulated(directions, 250),
     "products, 150 rows": simulated(products, 150),
     "a step, 200 rows": simulated(step, 200),
+    "waves, 250 rows": simulated(waves, 250),
+    "faint, 250 rows": simulated(faint, 250),
 }
 
 

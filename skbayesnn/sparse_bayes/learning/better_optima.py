@@ -11,19 +11,21 @@ The evidence has several optima, and from some of them no cycle leads away:
   keep their freedom for longer. This fit begins at new random weights.
 
 From what the other prior leaves, the fit goes on as asked. It is the result if it is
-better: in the first case by the objective. In the second case this would give up too
-much. It is the evidence as Laplace approximates it, which counts one of the many
-optima of a network that are the same but for the order and the signs of its units. So
-the mean of it and of what each observation is worth if it is left out counts, twice the
-negative logarithm of both. With the linearised network this is, for an observation with
-the residual r and the leverage :math:`h = j^T C j / \sigma^2`,
+better than the first one: where this follows its noise, by the objective. Where it has
+missed a signal, the objective is too strict. It is the evidence as Laplace approximates
+it, around one optimum of the many that are the same but for the order and the signs of
+the units. So the mean of the objective and of another criterion decides: minus twice
+the log-likelihood of the observations, each if it is left out. With the linearised
+network, the residual r of an observation and its leverage :math:`h = j^T C j /
+\sigma^2`, this is the sum, up to a constant, of
 
 .. math:: \log \frac{\sigma^2}{1 - h} + \frac{r^2}{\sigma^2 (1 - h)} .
 
-On 100 simulated sets of two inputs, of 100 to 1,000 rows, leaving out alone told the
-better fit wherever their errors differed by more than .03 standard deviations, and the
-objective failed in every fourth. But on sets with more inputs, where parameters are
-many, it believed networks that followed the noise, which the objective did not.
+For 100 simulated sets with two inputs and 100 to 1,000 rows, a fit by way of the weaker
+prior and one without were compared. Their errors differed by more than .03 standard
+deviations in 32. The objective was wrong in 22 of these, the second criterion in none.
+But on data with more inputs, where parameters are many, the second criterion believed
+networks that followed the noise, and the objective did not.
 """
 
 import numpy as np
@@ -134,17 +136,11 @@ def misses_much(state):
     """Whether much of the variance of the outputs is left, by what the rows weigh."""
     data, network = state.data, state.network
     nothing = network._replace(theta=np.zeros_like(network.theta))
-    left, whole = (
-        np.moveaxis(data.residuals(one), data.output_axis, 0)
-        for one in (network, nothing)
+    times = 1.0 if data.sample_weight is None else data.sample_weight
+    arrays = data.residuals(network), data.residuals(nothing), times
+    left, whole, times = (
+        np.moveaxis(one, data.output_axis, 0) for one in np.broadcast_arrays(*arrays)
     )
-    weights = np.ones_like(whole)
-    if data.sample_weight is not None:
-        weights *= np.moveaxis(
-            np.broadcast_to(data.sample_weight, data.residuals(network).shape),
-            data.output_axis,
-            0,
-        )
-    mean = np.average(whole, axis=1, weights=weights)[:, None]
-    variance = np.sum(weights * (whole - mean) ** 2)
-    return np.sum(weights * left**2) > _MOST_UNEXPLAINED * variance
+    mean = np.average(whole, axis=1, weights=times)[:, None]
+    variance = np.sum(times * (whole - mean) ** 2)
+    return np.sum(times * left**2) > _MOST_UNEXPLAINED * variance
