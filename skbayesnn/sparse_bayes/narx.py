@@ -402,6 +402,8 @@ class SparseBayesNARXRegressor(
             horizons = check_horizons(self.horizon_schedule)
             estimate = self.initial_conditions == "estimated"
             problem = for_free_runs(problem, record, seen, horizons, estimate)
+        else:
+            problem = problem._replace(begins_anew=True)
         problem = with_ranking(problem, selection, record, seen)
         return learn(
             problem,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from skbayesnn import SparseBayesMLPRegressor
+from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
 from skbayesnn.sparse_bayes.learning import better_optima, cycle
 from skbayesnn.sparse_bayes.learning.prior import init_prior
 from skbayesnn.sparse_bayes.learning.problem import pose
@@ -74,6 +74,20 @@ def test_a_signal_that_was_taken_for_noise_is_found(seed):
     model = SparseBayesMLPRegressor(random_state=seed).fit(X, y)
     X_new, y_new = waves(seed + 100, 1000)
     assert np.std(model.predict(X_new) - y_new) < 0.4 * np.std(y_new)
+
+
+def test_a_signal_in_an_input_of_a_dynamic_system_is_found():
+    """All fits had ended with the linear part alone."""
+    errors = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        u, y, told = rng.uniform(-1.0, 1.0, 400), np.zeros(400), np.zeros(400)
+        for t in range(1, 400):
+            told[t] = 0.5 * y[t - 1] + np.sin(8.0 * u[t - 1])
+            y[t] = told[t] + 0.1 * rng.normal()
+        model = SparseBayesNARXRegressor(2, 2, random_state=0).fit(u[:, None], y)
+        errors.append(np.std((model.predict(u[:, None], y) - told)[2:]))
+    assert np.count_nonzero(np.array(errors) < 0.1) >= 2
 
 
 def test_a_fit_that_explains_its_outputs_stays():
