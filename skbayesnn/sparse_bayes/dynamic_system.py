@@ -165,8 +165,9 @@ class DynamicSystemRegressor(
         over the stretches that were held out, of the factor with which the 95 % band
         holds 95 % of the rows there, or its square root where that is below 1. It is
         not below 1 for a linear model, and after an input has left the range of the
-        training record. Bands are never narrower than the noise and the uncertain
-        hidden states at the start would give alone.
+        training record; nor where models of differences were tried, where it is larger
+        by what the candidates drift. Bands are never narrower than the noise and the
+        uncertain hidden states at the start would give alone.
     max_lag_ : int
         Rows needed before the first prediction with ``y``: the longest lag, or four for
         each hidden state.
