@@ -62,6 +62,7 @@ def lagging(n_rows, seed):
     return pd.DataFrame({"valve": valve, "heat": heat}), level
 
 
+@pytest.mark.slow
 def test_lags_of_the_search_begin_behind_a_dead_time():
     settings = dict(hidden_layer_sizes=3, n_estimators=2, max_cycles=15, random_state=0)
 

@@ -460,6 +460,7 @@ def test_a_single_row_to_learn_from(seed):
     assert np.isfinite(model.score(X))
 
 
+@pytest.mark.slow
 def test_a_good_start_stays_though_nothing_is_gained():
     rows = np.random.default_rng(0).permutation(digits(400))
     X, validation = rows[:300], rows[300:]

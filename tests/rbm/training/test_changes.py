@@ -165,6 +165,7 @@ usual_fit = cache(spied_fit)
 
 
 @pytest.mark.parametrize("seed", first_by_default(range(3)))
+@pytest.mark.slow
 def test_rounds_of_a_training_differ_by_what_is_told(seed):
     errors, scores, levels = [], [], []
     for settings, adapting in usual_fit(seed):

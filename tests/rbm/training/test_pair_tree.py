@@ -136,6 +136,7 @@ def test_copies_cost_the_tree_next_to_nothing():
     assert scores[0] - 0.02 < scores[1] < scores[0]
 
 
+@pytest.mark.slow
 def test_the_tree_of_a_result_is_that_of_all_rows():
     X, _ = chain(400, np.tile(REPEATS, 3))
     tuner = ContrastiveDivergenceRBM(max_updates=1000)
@@ -165,6 +166,7 @@ def names_of_stages(X, capsys):
     return {line.split(":")[0] for line in capsys.readouterr().out.splitlines()}
 
 
+@pytest.mark.slow
 def test_there_is_no_tree_with_more_pairs_than_rows(capsys):
     """Columns that are copies: 29 pairs, of 60 and of 20 rows."""
     rng = np.random.default_rng(0)
