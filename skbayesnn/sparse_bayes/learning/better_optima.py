@@ -29,6 +29,7 @@ networks that followed the noise, and the objective did not.
 """
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from . import cycle
 from . import prior as priors
@@ -96,7 +97,7 @@ def _by_way_of(factor, settings, stage, start, max_cycles, rng):
             cycles = list(cycle.steps(asked, begun, rng, max_cycles))
             now, _ = cycles[-1]
             start = now.network, now.prior, now.noise, now.likelihood
-    except FloatingPointError:
+    except (FloatingPointError, LinAlgError):
         return []
     return cycles
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from grids import first_by_default
+from scipy.linalg import LinAlgError
 from scipy.stats import norm
 
 from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
@@ -127,6 +128,19 @@ def test_what_is_left_is_compared_with_the_variance(weights, normalize):
     assert begun_anew(settings, state, None) == ([], 0)
     unfinished = state._replace(idle_cycles=0)
     assert begun_anew(settings, unfinished, lambda: draw) == ([], 0)
+
+
+@pytest.mark.parametrize("failure", [FloatingPointError, LinAlgError])
+def test_a_fit_that_fails_by_another_way_stays(failure, monkeypatch):
+    X, truth = waves(0)
+    settings, state = posed(X, truth)
+    fresh = posed(X, truth)[1]
+
+    def fails(*_):
+        raise failure
+
+    monkeypatch.setattr(cycle, "step", fails)
+    assert begun_anew(settings, state, lambda: (fresh.network, fresh.prior)) == ([], 1)
 
 
 @pytest.mark.parametrize(
