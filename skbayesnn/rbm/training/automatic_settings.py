@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from ..learning import contrastive, exact_ascent
+from ..learning import exact_ascent
 from . import plans
 from .row_probabilities import log_probabilities
 from .start import independent_model
+from .update_settings import update_of
 
 # What an automatic training starts with, where the estimator says "auto": the step size
 # of features with this variance or more, and the limit of the change of the log
@@ -24,21 +25,12 @@ def settings_of(estimator, rows):
 
     ``rows`` are those that it is trained on.
     """
-    n_steps, decay = estimator.n_gibbs_steps, estimator.weight_decay
-    rate = estimator.learning_rate
+    n_steps, rate = estimator.n_gibbs_steps, estimator.learning_rate
     # whoever sets one of them asks for these updates
     is_free = rate == "auto" and n_steps == "auto" and estimator.persistent
-    update = contrastive.Settings(
-        1 if n_steps == "auto" else n_steps,
-        estimator.persistent,
-        float(estimator.momentum),
-        0.0 if decay == "auto" else float(decay),
-        estimator.centered,
-        float(estimator.averaging),
-        _max_change(rows) if rate == "auto" else None,
-        _DAMPING if rate == "auto" else None,
-        jumps=is_free,
-    )
+    update = update_of(estimator)._replace(jumps=is_free)
+    if rate == "auto":
+        update = update._replace(max_change=_max_change(rows), damping=_DAMPING)
     return plans.Settings(
         update,
         _learning_rate(rows) if rate == "auto" else float(rate),
@@ -46,7 +38,7 @@ def settings_of(estimator, rows):
         estimator.max_updates if may_depend(rows) else 1,
         adapts_gibbs=n_steps == "auto",
         tempers=n_steps == "auto" and estimator.persistent,
-        adapts_decay=decay == "auto",
+        adapts_decay=estimator.weight_decay == "auto",
         enumerates=is_free and _can_list(rows) and may_depend(rows),
         keep_last=estimator.warm_start,
         n_jobs=estimator.n_jobs,

@@ -13,6 +13,7 @@ from .history import append_record, print_epoch
 from .job import computing, resume
 from .row_probabilities import MAX_MONITORED, free_energy_gap, has_risen, monitored_rows
 from .training_result import Training
+from .update_settings import update_of
 
 # Step size of a given number of epochs, where the estimator says "auto".
 _LEARNING_RATE = 0.2
@@ -42,18 +43,9 @@ class Settings(NamedTuple):
 
 def settings_of(estimator):
     """The settings of an estimator with the parameters of contrastive divergence."""
-    n_steps, decay = estimator.n_gibbs_steps, estimator.weight_decay
     rate = estimator.learning_rate
-    update = contrastive.Settings(
-        1 if n_steps == "auto" else n_steps,
-        estimator.persistent,
-        float(estimator.momentum),
-        0.0 if decay == "auto" else float(decay),
-        estimator.centered,
-        float(estimator.averaging),
-    )
     return Settings(
-        update,
+        update_of(estimator),
         _LEARNING_RATE if rate == "auto" else rate,
         estimator.schedule,
         estimator.batch_size,

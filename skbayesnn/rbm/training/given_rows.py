@@ -8,7 +8,9 @@ from sklearn.exceptions import DataConversionWarning
 from ..._random import Stream, generator
 from ..._validation import check_sample_weight, check_sparse, validate_data
 from ..._warnings import warn_caller
+from .row_probabilities import log_probabilities
 from .rows import Rows
+from .start import independent_model
 
 # Rows that count, of which an index is kept in memory.
 _MAX_ROWS = 10**8
@@ -140,7 +142,8 @@ def warn_if_no_counts(rows):
     has_most_states = 2 * n_rows >= 2.0**rows.n_features
     if times.sum() < _MANY_COPIES * n_rows or has_most_states:
         return
-    values = _log_odds(Rows(rows.X, rows.threshold, distinct))
+    once = Rows(rows.X, rows.threshold, distinct)
+    values = log_probabilities(independent_model(once), once)
     correlation = 0.0
     if np.ptp(times) and np.ptp(values):
         correlation = spearmanr(times, values).statistic
@@ -154,13 +157,6 @@ def warn_if_no_counts(rows):
         "all copies of a row are held out together.",
         DataConversionWarning,
     )
-
-
-def _log_odds(rows):
-    """Log probability of each row by independent features, up to a constant."""
-    rates = (rows.mean() * len(rows) + 0.5) / (len(rows) + 1.0)
-    slopes = np.log(rates / (1.0 - rates))
-    return np.concatenate([V @ slopes for V in rows.blocks()])
 
 
 def result_dtype(X):

@@ -245,7 +245,16 @@ def run_start(problem, seed, before=None, n_stages=None):
 
 
 def _behind_stages(problem, stage, state, rng):
-    """Yield the cycles behind the last stage: of another optimum, of smaller networks.
+    """Yield the cycles behind the last stage, and report them."""
+    cycles = _better_and_smaller(problem, stage, state, rng)
+    for number, (state, info) in enumerate(cycles, start=1):
+        if problem.verbose:
+            report(f"{number} after the fit", stage.horizon, info)
+        yield state, info
+
+
+def _better_and_smaller(problem, stage, state, rng):
+    """Yield the cycles to another optimum, and those of smaller networks.
 
     A network that follows its noise could lose no unit: the other optimum is first.
     """
@@ -253,23 +262,14 @@ def _behind_stages(problem, stage, state, rng):
     def draw():
         return _start(problem, rng, 0)[:2]
 
-    number, arguments = 0, (problem.max_cycles, rng)
+    arguments = problem.max_cycles, rng
     if problem.begins_anew:
         draws = None if problem.start else draw
         cycles = begin_anew(problem.settings, stage, state, *arguments, draws)
-        for number, (state, info) in enumerate(cycles, start=1):
-            _report_behind(problem, stage, number, info)
+        for state, info in cycles:
             yield state, info
     if problem.reduce:
-        cycles = problem.reduce(problem.settings, stage, state, *arguments)
-        for k, (state, info) in enumerate(cycles, start=number + 1):
-            _report_behind(problem, stage, k, info)
-            yield state, info
-
-
-def _report_behind(problem, stage, number, info):
-    if problem.verbose:
-        report(f"{number} after the fit", stage.horizon, info)
+        yield from problem.reduce(problem.settings, stage, state, *arguments)
 
 
 def _skippable(problem, number, network):
