@@ -36,9 +36,9 @@ from .training.job import (
     ModelCallbacks,
     Start,
     computing,
+    hold_out,
     open_job,
     open_partial_job,
-    split_rows,
 )
 from .training.outcome import Seen, model_attributes, store
 from .training.size_starts import Search
@@ -637,7 +637,7 @@ class FrankWolfeRBM(BaseRBM):
         if job.validation is None and (
             tuner.early_stopping or tuner.max_iter == "auto"
         ):
-            train, validation = split_rows(job.train, tuner.validation_fraction, seed)
+            train, validation = hold_out(job.train, tuner.validation_fraction, seed)
             job = job._replace(train=train, validation=validation, whole=job.train)
         return tuner, job
 

@@ -123,6 +123,16 @@ def test_integers_that_tell_nothing_of_the_rows_may_be_no_counts(kind, warns):
     assert [one.category for one in heard] == [DataConversionWarning] * warns
 
 
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_fine_tuner_that_holds_rows_out_warns_too(grows):
+    X, weights = weighted()
+    tuner = ContrastiveDivergenceRBM(2, max_iter=1, early_stopping=True)
+    growing = FrankWolfeRBM(1, n_chains=20, n_corrective_steps=1, fine_tune=tuner)
+    model = growing if grows else tuner
+    with pytest.warns(DataConversionWarning, match="count equal observations"):
+        model.fit(X, sample_weight=weights)
+
+
 def test_fractions_are_right_on_average():
     rows = Rows(digits(), 0.5)
     weights = np.random.default_rng(1).uniform(0.0, 3.0, size=len(rows))

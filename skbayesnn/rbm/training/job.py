@@ -88,10 +88,8 @@ def open_job(estimator, X, y, X_val, resumes, holds_out, sample_weight=None):
     rows = counted_rows(rows, weights, seed).in_canonical_order()
     train, validation = rows, given
     if given is None and holds_out:
-        if weights is not None:
-            warn_if_no_counts(rows)
         try:
-            train, validation = split_rows(rows, estimator.validation_fraction, seed)
+            train, validation = hold_out(rows, estimator.validation_fraction, seed)
         except ValueError:
             checkpoint.close()
             raise
@@ -127,6 +125,12 @@ def _check_no_validation(y, rows):
             f"y has {shape[0]} rows, and X has {len(rows)}. y is ignored: pass "
             "validation rows by name, fit(X, X_val=...)."
         )
+
+
+def hold_out(rows, fraction, seed):
+    """`split_rows`, with a warning where copies of a row tell what is held out."""
+    warn_if_no_counts(rows)
+    return split_rows(rows, fraction, seed)
 
 
 def split_rows(rows, fraction, seed):
