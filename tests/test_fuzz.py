@@ -19,8 +19,8 @@ import cases  # noqa: E402
 MAX_REFUSED = 0.6
 # The kinds in the proportion of their times; so many that the share of the refused ones
 # is not that of a few.
-A_FEW = {"mlp": 80, "narx": 80, "search": 10, "system": 6, "states": 40}
-A_FEW |= {"cd": 60, "fw": 40}
+A_FEW = {"mlp": 40, "narx": 40, "search": 5, "system": 3, "states": 20}
+A_FEW |= {"cd": 40, "fw": 20}
 CHECKED = {"mlp": 180, "narx": 170, "search": 20, "system": 15, "states": 40}
 CHECKED |= {"cd": 100, "fw": 40}
 MANY = {"mlp": 3500, "narx": 3500, "search": 500, "system": 500, "states": 800}

@@ -49,7 +49,6 @@ KILLS = [
     *[("tuned", "replaced", n) for n in (4, 5, 6, 7, 9)],
     ("tuned", "writing", 8),
     ("tuned", "step", 23),
-    ("tuned in rounds", "replaced", 7),
     ("all tuning", "replaced", 4),
 ]
 # Those of long fits: within the rounds, within a size and at its end, in the last
@@ -61,7 +60,7 @@ MORE_KILLS = [
     *[("sizes", "replaced", n) for n in (2, 3, 5, 8, 11)],
     ("sizes", "writing", 6),
     *[("sizes", "step", n) for n in (200, 280)],
-    ("tuned in rounds", "replaced", 4),
+    *[("tuned in rounds", "replaced", n) for n in (4, 7)],
 ]
 
 

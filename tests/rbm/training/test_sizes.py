@@ -403,10 +403,10 @@ def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
     ("overfits", "likelihoods", "expected"),
     [
         # the winner does not; the next size is worse; is better; so is one more
-        (False, [-9.0], 0),
-        (True, [-9.0, -9.5], 0),
+        pytest.param(False, [-9.0], 0, marks=pytest.mark.slow),
+        pytest.param(True, [-9.0, -9.5], 0, marks=pytest.mark.slow),
         (True, [-9.0, -8.0, -8.5], 1),
-        (True, [-9.0, -8.0, -7.0], 2),
+        pytest.param(True, [-9.0, -8.0, -7.0], 2, marks=pytest.mark.slow),
     ],
     ids=range(4),
 )
@@ -643,7 +643,8 @@ def test_verbose_compares_sizes_after_as_many_rounds(from_one, capsys):
 
 
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
-@pytest.mark.parametrize("place", first_by_default(["2 units", "1 units", "training"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["2 units", "1 units", "training"])
 def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_path):
     """Within the winner's further training, that of another, and the last one."""
     stage = place if place == "training" else f"{place}, further"

@@ -59,7 +59,14 @@ def test_gross_errors_are_found_and_replaced(seed):
     assert_array_equal(replaced[~outliers], wrong[~outliers])
 
 
-@pytest.mark.parametrize("n_outputs, fraction", [(1, 0.05), (1, 0.2), (2, 0.05)])
+@pytest.mark.parametrize(
+    "n_outputs, fraction",
+    [
+        (1, 0.05),
+        pytest.param(1, 0.2, marks=pytest.mark.slow),
+        pytest.param(2, 0.05, marks=pytest.mark.slow),
+    ],
+)
 def test_gross_errors_between_missing_outputs_are_found(n_outputs, fraction):
     """They pass over incomplete windows: with a fifth missing, none was complete."""
     n_found, n_false = 0, 0
