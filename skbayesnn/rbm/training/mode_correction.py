@@ -4,8 +4,9 @@ Persistent chains that hardly move between modes follow the data within each of 
 and do not tell how likely the model has made each: of a survey with a question that
 others skip, 25 % of the rows had skipped it, and 47 % of the states of a trained model.
 Weighted states tell: of annealed chains, or with the hidden states of rows (see
-`likelihood.row_weights`). Those that have missed a mode give a smaller partition
-function; of two that agree within a nat, those with the more even weights count.
+`likelihood.row_weights`). Those that have missed a part of the mass give a smaller
+partition function; of two that agree within their errors, those with the more even
+weights count.
 
 Modes differ most where states vary most, along the leading principal components. With
 z(v) the first of these, and a shift of the visible biases along them, log-likelihoods
@@ -28,17 +29,17 @@ from scipy.special import logsumexp
 from ..._random import Stream, derived_seed
 from ..likelihood import annealing
 from ..likelihood.adaptation import respace
-from ..likelihood.estimates import MAX_DIFFERENCE
 from ..likelihood.row_weights import draw_weighted
 from ..model import is_standard
 from ..states import product
 
-# States of the model, and numbers of components that are tried.
-_N_STATES, _NUMBERS = 2000, (1, 2, 3, 5, 8, 13)
+# States of the model, and numbers of components that are tried: what many of these gain
+# is hardly more than its error with fewer states.
+_N_STATES, _NUMBERS = 8000, (1, 2, 3, 5, 8, 13, 21, 34, 55)
 # Effective size of the sample from which on its weights are believed.
 _LEAST_SAMPLE = 50.0
-# A smaller fraction of the states is worth twice the temperatures, up to as many.
-_ENOUGH, _MOST_BETAS = 0.25, 2000
+# A smaller fraction of a few states is worth twice the temperatures, up to as many.
+_ENOUGH, _FEW_STATES, _MOST_BETAS = 0.25, 2000, 2000
 # What an annealing may cost, in weights times temperatures and states: some 20 seconds.
 # Beyond it there are no more temperatures, and fewer states, down to as many.
 _MOST_WORK, _FEWEST_STATES = 5e11, 500
@@ -69,6 +70,11 @@ class Sample(NamedTuple):
         """How many states of equal weights would tell as much."""
         return 1.0 / np.exp(2.0 * self.log_weights).sum()
 
+    @property
+    def error(self):
+        """Standard error of the log partition function, nats."""
+        return np.sqrt(max(0.0, 1.0 / self.size - 1.0 / len(self.states)))
+
 
 class Shift(NamedTuple):
     """Of the visible biases, with what it gains."""
@@ -95,21 +101,33 @@ def find_shift(rbm, base, rows, n_betas, seed, n_jobs=None):
     seed : int
     n_jobs : int or None
     """
-    target, shift = rows.mean(), None
-    # the second sample is a test: the first may be misled by a few of its weights
-    for number in range(2):
+    n_betas = _temperatures(rbm, base, n_betas, seed, n_jobs)
+    target = rows.mean()
+
+    def draw(number):
+        """A `Sample`; None if it tells too little."""
         place = int(derived_seed(seed, Stream.PROPORTIONS, number))
-        sample, n_betas = _draw(rbm, base, rows, n_betas, place, n_jobs)
-        if sample.size < _LEAST_SAMPLE or _misses_modes(sample, target, rows.units):
-            return None
-        if shift is None:
-            shift = _shift_by(sample, target, len(rows))
-        else:
-            gain, error = _gain(sample, shift.biases, target)
-            shift = shift._replace(gain=gain, error=error)
-        if shift.gain < max(_LEAST_GAIN, _CERTAIN * shift.error):
-            return None
-    return shift
+        sample = _draw(rbm, base, rows, n_betas, place, n_jobs)
+        is_poor = sample.size < _LEAST_SAMPLE
+        return None if is_poor or _misses_modes(sample, target, rows.units) else sample
+
+    sample = draw(0)
+    if sample is None:
+        return None
+    shift = _shift_by(sample, target, len(rows))
+    if not _is_certain(shift):
+        return None
+    # the second sample is a test: the first may be misled by a few of its weights
+    sample = draw(1)
+    if sample is None:
+        return None
+    gain, error = _gain(sample, shift.biases, target)
+    shift = shift._replace(gain=gain, error=error)
+    return shift if _is_certain(shift) else None
+
+
+def _is_certain(shift):
+    return shift.gain >= max(_LEAST_GAIN, _CERTAIN * shift.error)
 
 
 def _shift_by(sample, target, n_rows):
@@ -133,17 +151,24 @@ def _shift_by(sample, target, n_rows):
     return best
 
 
-def _draw(rbm, base, rows, n_betas, seed, n_jobs):
-    """A `Sample`, and the temperatures that it has taken."""
-    sample = _annealed(rbm, base, n_betas, seed, n_jobs)
-    most = min(_MOST_BETAS, _MOST_WORK / (_N_STATES * max(rbm.weights.size, 1)))
+def _temperatures(rbm, base, n_betas, seed, n_jobs):
+    """So many temperatures that a fraction of few states has even weights."""
+    most = min(_MOST_BETAS, _MOST_WORK / (_FEW_STATES * max(rbm.weights.size, 1)))
     # bound: _MOST_BETAS
-    while sample.size < _ENOUGH * len(sample.states) and 2 * n_betas <= most:
+    while 2 * n_betas <= most:
+        few = _annealed(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
+        if few.size >= _ENOUGH * len(few.states):
+            break
         n_betas *= 2
-        sample = _annealed(rbm, base, n_betas, seed, n_jobs)
+    return n_betas
+
+
+def _draw(rbm, base, rows, n_betas, seed, n_jobs):
+    """A `Sample` of many states."""
+    sample = _annealed(rbm, base, (_N_STATES, n_betas), seed, n_jobs)
     if is_standard(rbm):
         sample = _better(sample, _from_rows(rbm, rows, seed))
-    return sample, n_betas
+    return sample
 
 
 def _misses_modes(sample, target, units):
@@ -159,7 +184,8 @@ def _misses_modes(sample, target, units):
 def _better(*samples):
     """The sample that has not missed what the other has met, or the larger one."""
     low, high = sorted(samples, key=lambda one: one.log_partition)
-    if high.log_partition - low.log_partition > MAX_DIFFERENCE:
+    chance = _CERTAIN * np.hypot(low.error, high.error)
+    if high.log_partition - low.log_partition > chance:
         return high
     return max(samples, key=lambda one: one.size)
 
@@ -178,11 +204,12 @@ def _from_rows(rbm, rows, seed):
     return _sample(states, log_weights)
 
 
-def _annealed(rbm, base, n_betas, seed, n_jobs):
+def _annealed(rbm, base, amount, seed, n_jobs):
     """The `Sample` of annealed chains."""
+    n_states, n_betas = amount
     path = annealing.make_path(rbm, base, np.linspace(0.0, 1.0, n_betas // 4 + 1))
     most = int(_MOST_WORK / (n_betas * max(rbm.weights.size, 1)))
-    n_states = min(_N_STATES, max(_FEWEST_STATES, most))
+    n_states = min(n_states, max(_FEWEST_STATES, most))
     first = annealing.run_forward(path, n_states // 4, seed, n_jobs)
     betas = respace(path.betas, first.works.std(axis=1), n_betas)
     run = annealing.run_forward(path._replace(betas=betas), n_states, seed, n_jobs)

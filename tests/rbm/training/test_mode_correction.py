@@ -53,6 +53,12 @@ def shift_for(rbm, X, seed=0):
     return mode_correction.find_shift(rbm, base_of(rows), rows, 2000, seed)
 
 
+@pytest.fixture(autouse=True)
+def fewer_states(monkeypatch):
+    """Enough for a model of few features."""
+    monkeypatch.setattr(mode_correction, "_N_STATES", 2000)
+
+
 @pytest.mark.parametrize("fraction", [0.2, 0.5])
 @pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_modes_get_their_share(fraction, seed):
@@ -97,13 +103,19 @@ def test_weights_of_few_states_are_not_believed(monkeypatch):
 
 
 def test_a_sample_that_has_missed_a_mode_does_not_count():
+    """What rows tell of a model had missed 15 % of its mass, and its means by .1."""
     states = np.zeros((100, 2))
     even = mode_correction.Sample(states, np.full(100, -np.log(100.0)), 5.0)
     uneven = even._replace(log_weights=np.log(np.arange(1, 101) / 5050.0))
     assert uneven.size < even.size == pytest.approx(100.0)
     assert mode_correction._better(uneven, even) is even
-    assert mode_correction._better(uneven._replace(log_partition=5.9), even) is even
-    higher = uneven._replace(log_partition=6.1)
+    # by three standard errors of both
+    assert uneven.error == pytest.approx(np.sqrt(1.0 / uneven.size - 0.01))
+    assert even.error == pytest.approx(0.0, abs=1e-6)
+    chance = 3.0 * uneven.error
+    alike = uneven._replace(log_partition=5.0 + 0.9 * chance)
+    assert mode_correction._better(alike, even) is even
+    higher = uneven._replace(log_partition=5.0 + 1.1 * chance)
     assert mode_correction._better(higher, even) is higher
     assert mode_correction._better(even, higher) is higher
 
