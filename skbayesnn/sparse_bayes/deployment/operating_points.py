@@ -13,6 +13,9 @@ from ..prediction.bands import excess
 ACCURACY = 1e-8
 # Inputs over the range of the training record at which an output is looked for.
 N_SCANNED = 17
+# Rows of a free run that is given time to settle, and the motion in a row, as a
+# fraction of the largest state, at which it has.
+N_SETTLING, _SETTLED = 2000, 1e-13
 
 
 class OperatingPoint(NamedTuple):
@@ -110,19 +113,41 @@ def settle(equations, u, y, guesses):
         if error <= ACCURACY:
             return found[None]
         best = min(best, error)
-    raise _not_found(best)
+    raise _not_found(equations, u, y, f"the best guess still {_moves_by(best)}")
 
 
-def _not_found(error):
-    return ValueError(
-        "No operating point was found: the best guess still moves by "
-        f"{error:.2g} standard deviations of the training record a step. Ask for "
-        "values inside the training record's range."
-    )
+def _not_found(equations, u, y, what):
+    """The error that says what happened, and which of the values given are far out.
+
+    y : (n_outputs,), NaN where nothing is asked for, as in u
+    """
+    bands = equations.bands
+    names = [*equations.input_names, *equations.output_names]
+    values = np.concatenate([u, y])
+    low = np.concatenate([bands.low_inputs, bands.low_outputs])
+    high = np.concatenate([bands.high_inputs, bands.high_outputs])
+    text = f"No operating point was found: {what}."
+    with np.errstate(invalid="ignore"):
+        outside = (values < low) | (values > high)
+    for k in np.flatnonzero(outside):
+        text += (
+            f" {names[k]} = {values[k]:.4g} is outside the range of the training "
+            f"record, {low[k]:.4g} to {high[k]:.4g}."
+        )
+    return ValueError(text)
 
 
-def _find(equations, u, y, guesses):
-    """`find` with y (n_values,), those that are hidden first."""
+def _moves_by(error):
+    if not np.isfinite(error):
+        return "moves without bounds"
+    return f"moves by {error:.2g} standard deviations of the training record in a row"
+
+
+def _find(equations, u, y, guesses, settles=True):
+    """`find` with y (n_values,), those that are hidden first.
+
+    settles : whether free runs may be tried where inputs alone are given
+    """
     free = np.isnan(u)
     given = np.isfinite(y)
     n_equations = equations.n_outputs if equations.is_integrating else given.sum()
@@ -143,16 +168,67 @@ def _find(equations, u, y, guesses):
         best = min(best, error)
     if found:
         return found[0]
-    raise _not_found(best)
+    if settles and not free.any() and not given.any():
+        return u, _rest_of_each(equations, u, guesses)
+    what = f"the best guess still {_moves_by(best)}"
+    raise _not_found(equations, u, y[equations.n_hidden :], what)
+
+
+def _rest_of_each(equations, u, guesses):
+    """Values Y (n_members, n_values) at which each network rests, at inputs u.
+
+    Newton's method for all at once fails with any of them. Where it fails for a network
+    alone, the end of a free run is tried, from the first guess.
+    """
+    n_networks, rests = len(equations.steps), []
+    nothing = np.full(equations.ensemble.n_outputs, np.nan)
+    masks = np.isnan(u), np.isfinite(nothing)
+    for k, member in enumerate(equations.members):
+        own, best = [(U, np.asarray(Y)[k : k + 1]) for U, Y in guesses], np.inf
+        for guess in _with_free_run(member, u, own):
+            _, Y, error = _solve(member, u, nothing, *masks, *guess)
+            best = min(best, error)
+            if error <= ACCURACY:
+                rests.append(Y[0])
+                break
+        else:
+            of = "" if n_networks == 1 else f" of network {k + 1} of {n_networks}"
+            what = f"the free run{of} does not settle in {N_SETTLING} rows"
+            what += f", and the best guess still {_moves_by(best)}"
+            raise _not_found(equations, u, nothing[equations.n_hidden :], what)
+    return np.array(rests)
+
+
+def _with_free_run(member, u, guesses):
+    """Yield the guesses of a network, and the end of its free run from the first."""
+    yield from guesses
+    x = member.constant_state(u, guesses[0][1])
+    with np.errstate(all="ignore"):
+        for _ in range(N_SETTLING):
+            x_before, (x, _) = x, member.step(x, u)
+            moved = np.abs(x - x_before).max(initial=0.0)
+            if not moved > _SETTLED * np.abs(x).max(initial=0.0):
+                break
+        yield u, member.member_outputs(np.concatenate([x, u]))
 
 
 def _attempts(equations, u, y, free, given, guesses):
     """Yield constants u and Y with their errors, from one guess after the other."""
+    has_found = False
     for u_guess, y_guess in guesses:
-        yield _solve(equations, u, y, free, given, u_guess, y_guess)
-    if free.sum() == given.sum() == 1 and not equations.is_integrating:
-        for u_guess, y_guess in _crossings(equations, u, y, guesses):
-            yield _solve(equations, u, y, free, given, u_guess, y_guess)
+        attempt = _solve(equations, u, y, free, given, u_guess, y_guess)
+        has_found |= attempt[-1] <= ACCURACY
+        yield attempt
+    if not free.sum() == given.sum() == 1 or equations.is_integrating:
+        return
+    for settles in (False, True):
+        # free runs take time: they are the last resort
+        if settles and has_found:
+            return
+        for u_guess, y_guess in _crossings(equations, u, y, guesses, settles):
+            attempt = _solve(equations, u, y, free, given, u_guess, y_guess)
+            has_found |= attempt[-1] <= ACCURACY
+            yield attempt
 
 
 def _is_plausible(equations, u, Y):
@@ -166,7 +242,7 @@ def _is_plausible(equations, u, Y):
     return bool(stable and inside.all())
 
 
-def _crossings(equations, u, y, guesses):
+def _crossings(equations, u, y, guesses, settles):
     """Yield where the static gain over the only free input meets the only output given.
 
     The median of an ensemble has kinks at which Newton's method may get stuck.
@@ -179,7 +255,7 @@ def _crossings(equations, u, y, guesses):
         """Inputs, outputs of all members, and how much too high the output is."""
         U = u.copy()
         U[k] = value
-        _, Y = _find(equations, U, anywhere, near)
+        _, Y = _find(equations, U, anywhere, near, settles)
         return U, Y, equations.combined(Y)[o] - y[o]
 
     before = None

@@ -271,8 +271,9 @@ class StateSpaceModel:
         """Find inputs and outputs at which the model rests.
 
         Of several points, a stable one within the range of the training record is
-        preferred. The median of an ensemble may jump where its networks have several
-        points of rest; an output that it skips has none.
+        preferred. Where Newton's method finds none at given inputs, a free run with
+        them is given 2000 rows to settle. The median of an ensemble may jump where its
+        networks have several points of rest; an output that it skips has none.
 
         Parameters
         ----------

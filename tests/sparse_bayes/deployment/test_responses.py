@@ -1,6 +1,7 @@
 """Operating points, linearisation, static gain and responses, and their bands."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skbayesnn import SparseBayesNARXRegressor
 from skbayesnn.datasets import make_cascaded_tanks
 from skbayesnn.exceptions import ExtrapolationWarning
+from skbayesnn.sparse_bayes.deployment import operating_points as points
 from skbayesnn.sparse_bayes.prediction import posterior
 
 WITH_INPUTS = [name for name in NAMES if name != "autoregression"]
@@ -117,10 +119,43 @@ def test_an_integrating_model_rests_at_any_level():
     assert_allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.parametrize("fails", [lambda n: True, lambda n: n > 1])
+@pytest.mark.parametrize("name", ["default", "ensemble"])
+def test_networks_rest_where_their_runs_end(name, fails, monkeypatch):
+    """Where Newton's method fails, or only that for all networks at once."""
+    space = fit_model(name).to_state_space()
+    simulated = space.simulate(np.full((500, 1), 0.4))
+    newton = points.root
+
+    def root(function, start, **options):
+        if fails(len(start)):
+            return SimpleNamespace(x=np.array(start))
+        return newton(function, start, **options)
+
+    monkeypatch.setattr(points, "root", root)
+    point = space.find_operating_point(u=0.4)
+    assert_allclose(point.y, simulated[-1], atol=1e-6)
+    assert_allclose(space.f(point.x, point.u), point.x, atol=1e-6)
+    assert np.isfinite(space.step_response(3, u=0.4).mean).all()
+
+
+def test_an_error_says_which_network_does_not_rest(monkeypatch):
+    monkeypatch.setattr(points, "N_SETTLING", 2)
+    monkeypatch.setattr(
+        points, "root", lambda _, start, **options: SimpleNamespace(x=np.array(start))
+    )
+    space = fit_model("ensemble").to_state_space()
+    with pytest.raises(ValueError, match="the free run of network 1 of ") as info:
+        space.find_operating_point(u=0.4)
+    assert "does not settle in 2 rows" in str(info.value)
+    # only values that are outside are called so
+    assert "outside the range" not in str(info.value)
+
+
 def test_errors_of_points(simple):
     with pytest.raises(ValueError, match="as many free inputs"):
         simple.find_operating_point(u=0.0, y=3.0)
-    with pytest.raises(ValueError, match="No operating point was found"):
+    with pytest.raises(ValueError, match="y = 1e\\+06 is outside the range of the"):
         simple.find_operating_point(y=1e6)
     with pytest.raises(ValueError, match="y must hold 1 outputs"):
         simple.find_operating_point(y=[1.0, 2.0])
