@@ -205,9 +205,10 @@ class FrankWolfeRBM(BaseRBM):
         With ``n_components="auto"``, the first entries are the starts that were
         compared: ``n_components``, the ``change`` from the best one before, its
         ``gain`` over that one, whether it started ``from_small_weights`` (1 or 0), the
-        ``n_updates`` that it got, and the ``log_likelihood`` and
-        ``validation_log_likelihood`` that it reached (nats per sample). The last are
-        the other starts, a tree and units found by searches; their gain is over the
+        ``n_updates`` that it had got when it was compared, and the
+        ``log_likelihood`` and ``validation_log_likelihood`` that it had reached by then
+        (nats per sample). Sizes get as many updates, unless they end before. The last
+        are the other starts, a tree and units found by searches; their gain is over the
         winner before, after as many rounds. Halves of the smallest size, which follow
         where a model overfits, have no entry. The entries of the rounds follow, with
         the columns of `ContrastiveDivergenceRBM`; the first of them belong to the

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..._persistence import Progress
 from ..learning import contrastive
 from . import gains, plans, precise_estimates, tracking
-from .history import append_record, print_round
+from .history import append_record, print_return, print_round
 from .job import computing, resume
 from .model_states import states_for_changes
 from .one_round import run_round
@@ -103,11 +103,15 @@ def train(
             if not (settings.keep_last and n_iter > start.n_iter):
                 raise
             return _outcome(adapting, history, n_iter, interrupted=True)
+        before = adapting.plan
         adapting, done = _decide(settings, job, adapting, n_iter)
         record["seconds"] = time.perf_counter() - began
         history, n_iter = append_record(history, record), n_iter + 1
         if settings.verbose:
             print_round(stage, record)
+            if not done:
+                name = f"{stage}, if chosen" if pauses(adapting, n_iter) else stage
+                print_return(name, before, adapting.plan, adapting.best.n_updates)
         rbm = contrastive.model(settings.update, adapting.best.state)
         stopped = job.callbacks.end(round_task, rbm)
         done = done or stopped
@@ -118,6 +122,8 @@ def train(
     if n_rounds is not None:
         return outcome
     best, measured = precise_estimates.choose(settings, job, adapting, n_iter)
+    if settings.verbose:
+        print(f"{stage}: ended; the best model is that of {best.n_updates} updates")
     training = outcome.training._replace(state=best.state)
     return outcome._replace(training=training, best=best, measured=measured)
 

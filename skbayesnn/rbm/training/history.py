@@ -83,6 +83,23 @@ def print_round(stage, record):
     print(f"{stage}: {text_of_round(record)}")
 
 
+def print_return(stage, before, plan, n_updates):
+    """Print that, and why, a round with a plan begins at the best model so far.
+
+    before : the plan of the round that has ended
+    n_updates : the updates that led to the best model
+    """
+    if not plan.reason:
+        return
+    text = f"back to the model of {n_updates} updates"
+    if plan.cools:
+        text = f"last round, from the model of {n_updates} updates to a step size of 0"
+    for name, _, words in (*_EFFORTS, ("rate", None, "step size")):
+        if getattr(plan, name) != getattr(before, name):
+            text += f", {words} {getattr(plan, name):.2g}"
+    print(f"{stage}: {text}, because {plan.reason}")
+
+
 def text_of_round(record):
     """What a round has reached, and the effort and time that it took so far.
 

@@ -103,6 +103,8 @@ class Plan(NamedTuple):
     """temperatures of the next estimate"""
     correlation: float = 1.0
     """how far the chains remember where they were, as far as it is known"""
+    reason: str = ""
+    """why the round begins at the best model, in words; empty where training goes on"""
 
     @property
     def segment(self):
@@ -152,17 +154,23 @@ def decide(settings, n_rows, adapting):
         return adapting, True
     adapting = _ranked(adapting)
     current, best, plan = adapting.current, adapting.best, adapting.plan
-    ends = current.n_updates >= settings.max_updates
+    end = ""
+    if current.n_updates >= settings.max_updates:
+        end = "max_updates is reached"
     stalls = gains.stalls(settings, adapting)
     if plan.n_losses >= _PATIENCE or stalls:
         changed = _changed(settings, n_rows, adapting, stalls)
-        ends = ends or changed is None
-        if not ends:
+        if changed is not None and not end:
             return adapting._replace(current=best, plan=changed), False
-    if ends or gains.has_converged(adapting):
-        plan = plan._replace(cools=True, n_updates=last_round(settings, best))
+        end = end or "other settings do not help any more"
+    if not end and gains.has_converged(adapting):
+        end = "the last three quarters of the updates have gained next to nothing"
+    if end:
+        plan = plan._replace(
+            cools=True, n_updates=last_round(settings, best), reason=end
+        )
         return adapting._replace(current=best, plan=plan), False
-    plan = plan._replace(n_updates=_next_round(settings, current))
+    plan = plan._replace(n_updates=_next_round(settings, current), reason="")
     return adapting._replace(plan=plan), False
 
 
@@ -203,11 +211,16 @@ def _changed(settings, n_rows, adapting, stalls):
 
     Nothing may be left to change, or the last changes were in vain.
     """
-    best, plan = adapting.best, adapting.plan
+    current, best, plan = adapting[:3]
     if stalls:
         changed = _more_decay(settings, n_rows, plan)
+        reason = "more updates with this weight decay gain next to nothing"
+    elif current.log_likelihood < best.log_likelihood - gains.noise(current, best):
+        changed = _when_both_lose(settings, plan, best)
+        reason = "training and validation rows have become less likely"
     else:
-        changed = _after_losses(settings, n_rows, plan, adapting.current, best)
+        changed = _more_decay(settings, n_rows, plan)
+        reason = "only the validation rows have become less likely"
     least = plan.score_at_change + gains.least_gain(adapting)
     n_in_vain = 0 if best.validation > least else plan.n_in_vain + 1
     most = _MAX_IN_VAIN + (best.n_updates < gains.LEAST_UPDATES)
@@ -219,22 +232,21 @@ def _changed(settings, n_rows, adapting, stalls):
         score_at_change=best.validation,
         rounds_at_change=len(best.path),
         n_updates=_next_round(settings, best),
+        reason=reason,
     )
 
 
-def _after_losses(settings, n_rows, plan, current, best):
-    """The plan after a loss of the validation rows; None if nothing can be changed."""
-    if current.log_likelihood < best.log_likelihood - gains.noise(current, best):
-        if settings.enumerates:
-            # without chains and step size
-            return _less_decay(settings, plan, best)
-        is_slow = plan.correlation > _FORGOTTEN
-        faster = mix_faster(settings, plan, best.state) if is_slow else None
-        # chains that follow first, then less of a decay that takes more than it gives,
-        # then a model that changes more slowly
-        weaker = _less_decay(settings, plan, best)
-        return faster or weaker or plan._replace(rate=_RATE_FACTOR * plan.rate)
-    return _more_decay(settings, n_rows, plan)
+def _when_both_lose(settings, plan, best):
+    """The plan after training and validation rows lost; None if nothing is left."""
+    if settings.enumerates:
+        # without chains and step size
+        return _less_decay(settings, plan, best)
+    is_slow = plan.correlation > _FORGOTTEN
+    faster = mix_faster(settings, plan, best.state) if is_slow else None
+    # chains that follow first, then less of a decay that takes more than it gives, then
+    # a model that changes more slowly
+    weaker = _less_decay(settings, plan, best)
+    return faster or weaker or plan._replace(rate=_RATE_FACTOR * plan.rate)
 
 
 def _more_decay(settings, n_rows, plan):

@@ -30,6 +30,7 @@ from .size_starts import random_units, searched_units, tree_units
 from .training_result import Training
 from .trials import (
     LEAST,
+    TRAINED_ON,
     Ended,
     Trial,
     best_of,
@@ -96,7 +97,7 @@ def compare(settings, search, job, task):
     Returns a `Comparison`.
     """
     # by name, in the order in which they began
-    trials = {}
+    trials, compared = {}, {}
     run = partial(run_trial, settings, job, task, trials)
     interrupted, stopped = False, False
     records = None
@@ -106,10 +107,14 @@ def compare(settings, search, job, task):
             n_units = winner.n_units
             print(f"no more than {n_units} units are tried: set n_components for more")
         searched = _searched(settings, search, winner.n_units)
-        winner = _try_tree(settings, job, run, winner, stages)
-        winner = best_of([winner, _compare_start(run, winner, stages, searched)])
-        # what all of them had reached by as many updates can be compared
-        records = records_of(trials.values())
+        best = _try_tree(settings, job, run, winner, stages)
+        # what is recorded is what each had reached by as many updates as the others
+        compared = dict(trials)
+        winner = _overtaken(settings, job, run, best, winner)
+        start = _compare_start(run, winner, stages, searched)
+        compared[start.name] = start
+        winner = best_of([winner, start])
+        records = records_of(compared.values())
         winner = _compare_overfits(settings, run, winner, trials)
     except KeyboardInterrupt:
         if not (settings.keep_last and trials):
@@ -119,7 +124,7 @@ def compare(settings, search, job, task):
         (last,) = end.args
         winner = best_of(trials.values())
         interrupted, stopped = last.interrupted, last.stopped
-    history, records = {}, records or records_of(trials.values())
+    history, records = {}, records or records_of({**trials, **compared}.values())
     for record in records:
         history = append_record(history, record)
     training = Training(
@@ -173,7 +178,7 @@ def _compare_overfits(settings, run, winner, trials):
     that are fewer. None of the others trains on for much longer than the winner, or for
     longer than it may still become the better one.
     """
-    further = partial(run, stage="further")
+    further = partial(run, stage=TRAINED_ON)
     first = winner = further(winner, np.inf, {}, until=gains.has_decay_or_cools)
     if not gains.has_decay(settings, winner.outcome.adapting):
         return winner
@@ -235,7 +240,14 @@ def _try_tree(settings, job, run, winner, stages):
     if n_units > n_pairs and tree.outcome.best.n_updates:
         more = Trial(f"tree, {n_units} units", n_units, make_state)
         best = best_of([best, _compare_start(run, best, stages, more)])
-    best = _train_both(run, best, winner)
+    return best
+
+
+def _overtaken(settings, job, run, tree, winner):
+    """The better one of a tree and the winner before, which learns for longer."""
+    if tree.name == winner.name:
+        return winner
+    best = _train_both(run, tree, winner)
     return best if _leads(settings, job, best, winner) else winner
 
 
@@ -268,7 +280,7 @@ def _train_both(run, tree, winner):
 def _searched(settings, search, n_units):
     """A start from so many units that Frank-Wolfe searches find."""
     make_state = partial(searched_units, settings, search)
-    return Trial(f"{n_units} searched units", n_units, make_state)
+    return Trial(f"{n_units} units found by searches", n_units, make_state)
 
 
 def _has_enough_units(trials):

@@ -22,6 +22,8 @@ _HARDLY = 0.01
 # The same, as a fraction of what twice the updates have gained the best: at first, all
 # sizes learn the same, and large ones more slowly.
 _HARDLY_SO_FAR = 0.1
+# Name of the stage in which a trial trains for longer than the others.
+TRAINED_ON = "trained on"
 
 
 class Trial(NamedTuple):
@@ -131,23 +133,38 @@ def run_trial(
     trial = trial._replace(outcome=outcome, gain=gain, has_ended=has_ended)
     trials[trial.name] = trial
     if settings.verbose:
-        print(f"{name}: {_place_of(trial, trials.values())}")
+        print(f"{name}: {_place_of(trial, trials.values(), stage)}")
     if outcome.training.interrupted or outcome.training.stopped:
         raise Ended(outcome.training)
     return trial
 
 
-def _place_of(trial, trials):
+def _place_of(trial, trials, stage):
     """How a trial does beside the best of the others, in words."""
     others = [one for one in trials if one.name != trial.name]
     if not others:
         return "the first of the sizes"
     best = best_of(others)
-    # one that has trained for longer is ahead for that alone
-    n_rounds = min(one.outcome.training.n_iter for one in (trial, best))
+    if stage == TRAINED_ON:
+        # each by its best model, however long that was trained: so they are chosen
+        lead = trial.score - best.score
+        return f"its best model is {_lead(lead)} that of {best.name}"
+    # one that has trained for longer is ahead for that alone, unless the other one has
+    # ended and gets no better
+    both = trial, best
+    rounds = [one.outcome.training.n_iter for one in both]
+    going_on = [n for n, one in zip(rounds, both, strict=True) if not one.has_ended]
+    n_rounds = min(going_on, default=max(rounds))
     lead = trial.score_after(n_rounds) - best.score_after(n_rounds)
-    side = "ahead of" if lead >= 0.0 else "behind"
-    return f"{abs(lead):.2f} nats {side} {best.name} after {n_rounds} rounds"
+    text = f"{_lead(lead)} {best.name} after {n_rounds} rounds"
+    for one, n in zip(("it", best.name), rounds, strict=True):
+        if n < n_rounds:
+            text += f"; {one} had ended after {n}"
+    return text
+
+
+def _lead(lead):
+    return f"{abs(lead):.2f} nats {'ahead of' if lead >= 0.0 else 'behind'}"
 
 
 def elapsed(trials):

@@ -17,6 +17,7 @@ from training_points import (
 )
 
 from skbayesnn.rbm.training import gains, plans
+from skbayesnn.rbm.training.history import print_return
 
 
 def decide(current, best=BEST, settings=None, **plan):
@@ -250,3 +251,31 @@ def test_a_loss_on_the_plateau_of_the_start_changes_nothing():
     for current, best in ((late, start), (overfits, start), (still, behind)):
         found, _ = decide(current, best)
         assert found.current is best and found.plan.weight_decay > 0.0
+
+
+def test_a_plan_says_why_it_goes_back():
+    """And where training goes on, nothing."""
+    after_loss, _ = lose_twice(WORSE)
+    assert after_loss.current is BEST
+    assert "training and validation rows" in after_loss.plan.reason
+    after_overfit, _ = lose_twice(OVERFITTED)
+    assert after_overfit.plan.reason.startswith("only the validation rows")
+    better = point(-29.0, n_updates=2500)
+    assert not decide(better, reason="a loss before")[0].plan.reason
+    found, _ = decide(better, settings=settings_of(max_updates=2500))
+    assert found.plan.cools and found.plan.reason == "max_updates is reached"
+
+
+def test_a_return_is_printed_with_what_changes(capsys):
+    before = adapting(BEST, BEST).plan
+    plan = before._replace(n_replicas=10, reason="both have lost")
+    print_return("training", before, plan, 900)
+    last = before._replace(cools=True, reason="max_updates is reached")
+    print_return("training", before, last, 900)
+    print_return("training", before, before, 900)
+    assert capsys.readouterr().out.splitlines() == [
+        "training: back to the model of 900 updates, temperatures 10, because both "
+        "have lost",
+        "training: last round, from the model of 900 updates to a step size of 0, "
+        "because max_updates is reached",
+    ]

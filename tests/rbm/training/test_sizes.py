@@ -33,6 +33,7 @@ from skbayesnn.rbm.training import (
     plans,
     sizes,
     tracking,
+    trials,
 )
 from skbayesnn.rbm.training.path import Point
 from skbayesnn.rbm.training.rows import Rows
@@ -128,6 +129,40 @@ def test_the_race_is_recorded(from_one):
     rounds = seconds[len(gain) :]
     assert (np.diff(rounds) > 0.0).all() and rounds[0] <= compared["seconds"].max()
     assert compared["seconds"].max() < rounds[-1] == seconds.max()
+
+
+def test_what_is_recorded_is_by_as_many_updates(from_one, monkeypatch):
+    """Also where the winner trains on until it overtakes a tree."""
+    never_end(monkeypatch)
+    monkeypatch.setattr(sizes, "MAX_UNITS", 2)
+    monkeypatch.setattr(sizes, "_STAGES", (2, 3))
+    monkeypatch.setattr(pair_tree, "MAX_FEATURES", 100)
+    train, trained = adaptive.train, []
+
+    def ahead(settings, job, start, stage, task, **more):
+        outcome = train(settings, job, start, stage, task, **more)
+        if stage.startswith("tree of"):
+            best = outcome.best._replace(validation=-1.0)
+            outcome = outcome._replace(best=best)
+        return outcome
+
+    def train_both(run, tree, winner):
+        trained.append(run(winner, 5, {}))
+        return trained[-1]
+
+    monkeypatch.setattr(adaptive, "train", ahead)
+    monkeypatch.setattr(sizes, "_train_both", train_both)
+    X = mixture_data(300)
+    model = choosing(max_updates=800).fit(X, X_val=mixture_data(200, seed=1))
+    compared = compared_in(model)
+    (longer,) = trained
+    assert longer.outcome.training.n_iter == 5
+    assert (compared["n_updates"] <= 300).all()
+    # the likelihoods are those of then
+    validation, gain = compared["validation_log_likelihood"], compared["gain"]
+    assert np.isclose(gain[1], validation[1] - validation[0], atol=1e-9)
+    shown = validation[list(compared["n_components"]).index(longer.n_units)]
+    assert shown == longer.score_after(3)
 
 
 def trial_of(n_units, score, gain=0.0, **plan):
@@ -418,7 +453,7 @@ def test_larger_sizes_follow_where_a_model_overfits(
 
     def measured(settings, job, start, stage, task, **more):
         outcome = train(settings, job, start, stage, task, **more)
-        if not stage.endswith(", further"):
+        if not stage.endswith(", trained on"):
             rbm = contrastive.model(settings.update, outcome.best.state)
             last.append((stage, more["adapting"], rbm))
             return outcome
@@ -433,7 +468,7 @@ def test_larger_sizes_follow_where_a_model_overfits(
     monkeypatch.setattr(adaptive, "train", measured)
     data = mixture_data(200), mixture_data(50, seed=1)
     model = choosing(max_updates=600).fit(data[0], X_val=data[1])
-    tried = [f"{n} units, further" for n in (1, 2, 4)]
+    tried = [f"{n} units, trained on" for n in (1, 2, 4)]
     assert [stage for stage, _ in further] == tried[: len(likelihoods)]
     # only the best of them trains on, from where it has begun to overfit
     stage, begun, rbm = last[-1]
@@ -449,13 +484,13 @@ def test_larger_sizes_follow_where_a_model_overfits(
     ("winner", "expected"),
     [
         ("4 units", (["2 units"], ["8 units"])),
-        ("4 searched units", (["2 units"], ["4 units", "8 units"])),
+        ("4 units found by searches", (["2 units"], ["4 units", "8 units"])),
         ("8 units", (["2 units", "4 units"], [])),
     ],
 )
 def test_random_weights_follow_where_searched_units_overfit(winner, expected):
     trials = [Trial(f"{n} units", n, None) for n in (8, 2, 4)]
-    trials.append(Trial("4 searched units", 4, None, compared_with=trials[-1]))
+    trials.append(Trial("4 units found by searches", 4, None, compared_with=trials[-1]))
     (winner,) = (one for one in trials if one.name == winner)
     found = sizes._others(winner, trials)
     assert tuple([one.name for one in some] for some in found) == expected
@@ -504,13 +539,13 @@ def test_other_sizes_are_tried_until_they_are_worse(
         return ended
 
     trials = [at(Trial(f"{n} units", n, None), -9.9, 9) for n in (2, 4, 8, 16)]
-    winner = Trial("4 searched units", 4, None, compared_with=trials[1])
+    winner = Trial("4 units found by searches", 4, None, compared_with=trials[1])
     winner = at(winner, -9.5, 9)
     by_name = {one.name: one for one in [*trials, winner]}
     found = sizes._compare_overfits(settings_of(), run, winner, by_name)
     assert found.score == expected
     others = [f"{n} units" for n in n_tried.split()]
-    assert [name for name, *_ in calls] == ["4 searched units", *others]
+    assert [name for name, *_ in calls] == ["4 units found by searches", *others]
     # others train hardly longer than the winner, by chains like its
     chains = {"n_replicas": 1, "n_gibbs_steps": 1}
     assert calls[1:] == [
@@ -642,14 +677,41 @@ def test_verbose_compares_sizes_after_as_many_rounds(from_one, capsys):
     )
 
 
+def of_rounds(name, scores, has_ended=False):
+    """A trial that had these scores after its rounds."""
+    one = trial_of(8, max(scores))
+    history = {"validation_log_likelihood": np.array(scores)}
+    training = SimpleNamespace(history=history, n_iter=len(scores))
+    outcome = one.outcome._replace(training=training)
+    return one._replace(name=name, outcome=outcome, has_ended=has_ended)
+
+
+def test_verbose_tells_the_lead_that_there_is():
+    """An ended training gets no better, so that all of another one counts."""
+    tree = of_rounds("tree", [-10.0, -9.0], has_ended=True)
+    for scores, lead in [([-12.0, -11.0], 2.0), ([-12.0, -11.0, -9.4], 0.4)]:
+        both = [tree, of_rounds("8 units", scores)]
+        text = trials._place_of(both[1], both, None)
+        expected = f"{lead:.2f} nats behind tree after {len(scores)} rounds"
+        assert text.startswith(expected)
+        assert ("tree had ended after 2" in text) == (len(scores) == 3)
+    # two that go on are compared after as many rounds
+    both = [of_rounds("tree", [-10.0, -9.0]), of_rounds("8 units", [-12.0, -9.5, -8.0])]
+    text = trials._place_of(both[1], both, None)
+    assert text == "0.50 nats behind tree after 2 rounds"
+    # where one trains on, the best models count, as they do for the choice
+    text = trials._place_of(both[1], both, trials.TRAINED_ON)
+    assert text == "its best model is 1.00 nats ahead of that of tree"
+
+
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["2 units", "1 units", "training"])
 def test_an_overfit_is_resumed_at_any_stage(place, up_to_four, monkeypatch, tmp_path):
     """Within the winner's further training, that of another, and the last one."""
-    stage = place if place == "training" else f"{place}, further"
+    stage = place if place == "training" else f"{place}, trained on"
     _, taken = resume_an_overfit_in(stage, monkeypatch, tmp_path)
-    assert {"1 units, further", "2 units, further", "training"} <= taken
+    assert {"1 units, trained on", "2 units, trained on", "training"} <= taken
 
 
 @pytest.mark.slow
@@ -658,7 +720,7 @@ def test_halves_of_the_smallest_size_follow(up_to_four, monkeypatch, tmp_path):
     """They are no part of the comparison that the history tells."""
     monkeypatch.setattr(sizes, "_FIRST", 4)
     whole, taken = resume_an_overfit_in("2 units", monkeypatch, tmp_path)
-    assert {"4 units, further", "2 units", "training"} <= taken
+    assert {"4 units, trained on", "2 units", "training"} <= taken
     assert compared_in(whole)["n_components"].tolist() == [4]
 
 
@@ -740,7 +802,7 @@ def test_units_that_were_searched_start_the_training_if_they_gain(
     def judged(settings, job, start, stage, task, **more):
         outcome = train(settings, job, start, stage, task, **more)
         starts.append((stage, np.abs(start.make_state().rbm.weights).max()))
-        if "searched" in stage:
+        if "searches" in stage:
             change = 5.0 if are_better else -5.0
             best = outcome.best
             best = best._replace(validation=best.validation + change)
@@ -751,8 +813,8 @@ def test_units_that_were_searched_start_the_training_if_they_gain(
     model = choosing(max_updates=200).fit(mixture_data(300))
     *compared, (last, of_last) = starts
     assert last == "training"
-    of_random = [size for stage, size in compared if "searched" not in stage]
-    (of_searched,) = {size for stage, size in compared if "searched" in stage}
+    of_random = [size for stage, size in compared if "searches" not in stage]
+    (of_searched,) = {size for stage, size in compared if "searches" in stage}
     # small directions, but not as small as random weights
     assert of_searched > 2.0 * max(of_random)
     assert of_last in ([of_searched] if are_better else of_random)
