@@ -53,6 +53,9 @@ PANELS = (
     Panel(("n_active_weights",), "active weights", 2.0),
     Panel(tuple(LIKELIHOODS), "log-likelihood\n(nats per sample)", 4.0),
 )
+# Label of the horizontal axis of an RBM whose updates were counted. Training may return
+# to a model after fewer of them.
+UPDATES = "parameter updates"
 # Columns of a regressor, all of which it has.
 OF_NETWORKS = ("objective", "rmse", "n_active_weights")
 
@@ -63,7 +66,8 @@ class ConvergenceDisplay:
 
     For a sparse Bayesian regressor: objective, training error and number of weights
     over the cycles. For a restricted Boltzmann machine: mean log-likelihood of
-    training and validation rows over the updates.
+    training and validation rows over the updates. Where training returned to an earlier
+    model, a new line begins.
 
     Use :meth:`from_estimator` to create it.
 
@@ -215,7 +219,7 @@ class ConvergenceDisplay:
     def _draw(self, axes, x, curves, number):
         """Draw the curves of the network of this number in one panel."""
         if LIKELIHOODS.keys() & curves.keys():
-            draw_likelihoods(axes, x, curves)
+            draw_likelihoods(axes, x, curves, returns=self.x_label == UPDATES)
             axes.legend(fontsize=9, frameon=False)
             axes.set_title("Likelihood during the fit", fontsize=11)
             return
@@ -306,7 +310,7 @@ def _progress(history):
     Where the updates were not counted, units or entries stand in their place.
     """
     if "n_updates" in history:
-        return np.asarray(history["n_updates"], dtype=np.float64), "parameter updates"
+        return np.asarray(history["n_updates"], dtype=np.float64), UPDATES
     sizes = np.asarray(history.get("n_components", ()), dtype=np.float64)
     if len(np.unique(sizes)) > 1:
         return sizes, "hidden units"

@@ -58,7 +58,7 @@ def tracked_likelihoods(rbm):
     return tracked
 
 
-def draw_likelihoods(axes, x, curves):
+def draw_likelihoods(axes, x, curves, returns=False):
     """Draw the estimates at the entries that have one, joined by lines.
 
     Parameters
@@ -71,14 +71,20 @@ def draw_likelihoods(axes, x, curves):
 
     curves : dict of str to ndarray of shape (n_entries,)
         Columns of ``history_``, NaN where there is no estimate.
+
+    returns : bool, default=False
+        Whether an entry to the left of the one before is about a model that follows
+        from an earlier one. No line joins the two.
     """
     for name, values in curves.items():
         label, style = LIKELIHOODS[name]
         known = np.isfinite(values) & np.isfinite(x)
         marker = "o" if known.sum() <= MANY_POINTS else None
-        axes.plot(
-            x[known], values[known], label=label, marker=marker, markersize=4, **style
-        )
+        line = x[known], values[known]
+        if returns:
+            gaps = np.flatnonzero(np.diff(line[0]) < 0.0) + 1
+            line = (np.insert(column, gaps, np.nan) for column in line)
+        axes.plot(*line, label=label, marker=marker, markersize=4, **style)
 
 
 def mark_other_starts(axes, x, curves):

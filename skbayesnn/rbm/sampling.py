@@ -146,6 +146,8 @@ class SamplingMixin:
         X : ndarray of shape (n_samples, n_features), dtype of ``components_``
             The given values as 0 and 1 by ``binarize`` (unchanged with
             ``binarize=None``), and the missing ones.
+            An array for a data frame, too, as of ``inverse_transform``:
+            ``pd.DataFrame(rbm.impute(X), X.index, X.columns)`` has its names again.
 
         Raises
         ------

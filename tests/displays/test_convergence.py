@@ -76,6 +76,21 @@ def test_convergence_of_an_rbm(request, kind):
     assert "nats" in display.ax_.get_ylabel()
 
 
+def test_no_line_joins_a_model_and_the_one_after_a_return(trained):
+    values = -np.arange(len(trained.history_["seconds"]), dtype=float)
+    updates = np.arange(100.0, 100.0 * (len(values) + 1), 100.0)
+    updates[3:] -= 200.0
+    rbm = with_history(
+        trained, n_updates=updates, log_likelihood=values,
+        validation_log_likelihood=values,
+    )  # fmt: skip
+    lines = curves_of(ConvergenceDisplay.from_estimator(rbm))
+    for label in ("training", "validation"):
+        x, y = lines[label]
+        assert_array_equal(x, np.insert(updates, 3, np.nan))
+        assert_array_equal(y, np.insert(values, 3, np.nan))
+
+
 def test_rbm_that_tracked_one_likelihood(trained):
     nothing = np.full(len(trained.history_["seconds"]), np.nan)
     for rbm in (
