@@ -91,9 +91,11 @@ class DynamicSystemRegressor(
         states can be tried, if they are among these.
     max_time : float or None, default=None
         Seconds after which no further fit begins; the models are then the best that
-        were found so far. Three fifths of it are for the search. What is found in a
-        limited time depends on the machine and on ``n_jobs``; without a limit, the same
-        ``random_state`` gives the same result.
+        were found so far. Three fifths of it are for the search, the rest for the fits
+        of its best models to the whole record. Those of linear models take no time:
+        ``fit`` then ends before. What is found in a limited time depends on the machine
+        and on ``n_jobs``; without a limit, the same ``random_state`` gives the same
+        result.
     focus : {"simulation", "prediction"}, default="simulation"
         Error by which models are compared: of a free run, or of one step ahead.
         Networks of lags are also fitted to it, those of hidden states to free runs in
@@ -108,8 +110,8 @@ class DynamicSystemRegressor(
     random_state : int, RandomState instance or None, default=None
         Source of the initial weights.
     verbose : bool or int, default=False
-        Print one line per fit, with the time that is left for the round of the search,
-        and what was chosen.
+        Print one line for the linear models and one per fit of a network, with the time
+        that is left for the round of the search, and what was chosen.
 
     Other Parameters
     ----------------

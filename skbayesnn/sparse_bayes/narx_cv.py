@@ -160,8 +160,8 @@ class SparseBayesNARXRegressorCV(
         has begun is finished, and at least two are made. What is found in a limited
         time depends on the machine and on ``n_jobs``.
     verbose : bool or int, default=False
-        Print one line per fit, with the time that is left for the round of the search,
-        and what was chosen.
+        Print one line for the linear models and one per fit of a network, with the time
+        that is left for the round of the search, and what was chosen.
 
     Attributes
     ----------

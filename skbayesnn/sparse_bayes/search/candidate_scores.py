@@ -82,6 +82,7 @@ def judge(space, runner, seeds, samples, n_folds, fraction):
         of a kind that was asked for.
     """
     scores, begun_anew = Scores(Table(n_folds), {}, []), set()
+    told_of_linear = not runner.verbose
 
     def fit(pairs, first_seed):
         """The pairs with their scores, from a seed for each fold."""
@@ -91,6 +92,10 @@ def judge(space, runner, seeds, samples, n_folds, fraction):
 
     def evaluate(pairs):
         """Score pairs, and begin poor fits anew, as far as there is time."""
+        nonlocal told_of_linear
+        if not told_of_linear and not all(c.is_arx for c, _ in pairs):
+            told_of_linear = True
+            _tell_of_linear(scores, comparison)
         # without any fit of a kind that was asked for, there would be no model
         has_fit = any(space.asks_for(candidate) for candidate, _ in scores.fits)
         if not has_fit or not runner.clock.over(fraction):
@@ -116,4 +121,22 @@ def judge(space, runner, seeds, samples, n_folds, fraction):
     comparison = Comparison(scores.table, evaluate, drift_of if in_free_run else None)
     with at_hand(runner.data, *samples.values()):
         run_rounds(comparison, space)
+    if not told_of_linear:
+        _tell_of_linear(scores, comparison)
     return scores
+
+
+def _tell_of_linear(scores, comparison):
+    """Print one line of all linear models: a line each would take longer to read."""
+    stretches = [fold for candidate, fold in scores.fits if candidate.is_arx]
+    if not stretches:
+        return
+    n = len(set(stretches))
+    where = "1 stretch" if n == 1 else f"{n} stretches"
+    text = f"{len(stretches)} fits of linear models, on {where}"
+    kept = [c for c in comparison.table.errors if c.is_arx]
+    ranked = comparison.table.ranked(kept, comparison.all_folds)
+    if ranked:
+        error = comparison.error_on_all(ranked[0])
+        text += f": the best is {ranked[0]}, error {error:.4g}"
+    print(text)

@@ -122,7 +122,8 @@ def _of_spread(errors):
 
 def _of_stretches(n):
     """On how many stretches candidates were compared, where the time was over."""
-    return f"; by {n} {'stretch' if n == 1 else 'stretches'}, as the time was over"
+    stretches = "1 stretch" if n == 1 else f"{n} stretches"
+    return f"; by {stretches}, as the time for the search was over"
 
 
 def _describe(results, row):

@@ -38,7 +38,7 @@ class Runner(NamedTuple):
     data : Shared of CutRecord
         The whole record, through which free runs are scored.
     settings : Settings
-    verbose : whether to print a line per fit
+    verbose : whether to print a line per fit of a network
     callbacks : what the callbacks of the search are told
     fit_task : their context of the whole search
     """
@@ -92,7 +92,8 @@ class Runner(NamedTuple):
             results.append(result)
             if self.callbacks.end(part):
                 self.clock.stop()
-            if self.verbose:
+            # linear models take no time: `candidate_scores` tells of all at once
+            if self.verbose and (task.fold is None or not task.candidate.is_arx):
                 a_fit = (self.clock.passed - begin) / max(n_fitted, 1)
                 _report(task, result, len(missing) - n_fitted, a_fit)
         # joblib warns about a generator that is not exhausted
@@ -124,9 +125,10 @@ class Runner(NamedTuple):
 
 
 def _report(task, result, n_left, a_fit):
-    where = "whole record" if task.fold is None else f"fold {task.fold + 1}"
+    where = "whole record" if task.fold is None else f"stretch {task.fold + 1}"
     what = "fitted" if task.fold is None else f"error {result.error:.4g}"
-    print(
-        f"{task.candidate}, {where}: {what}; {n_left} more fits in this round, about "
-        f"{n_left * a_fit:.0f} s"
-    )
+    text = f"{task.candidate}, {where}: {what}"
+    if n_left:
+        fits = "fit" if n_left == 1 else "fits"
+        text += f"; {n_left} more {fits} in this round, about {n_left * a_fit:.0f} s"
+    print(text)

@@ -25,7 +25,7 @@ class Runner:
     def __init__(self, scores, max_time=None):
         self.scores, self.tasks = scores, []
         self.data, self.clock = Shared(None), Clock(max_time)
-        self.settings = Settings("simulation", {}, {})
+        self.settings, self.verbose = Settings("simulation", {}, {}), False
 
     def run(self, tasks, samples, fraction):
         self.tasks += tasks
