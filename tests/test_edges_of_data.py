@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skbayesnn import (
     ContrastiveDivergenceRBM,
+    DynamicSystemRegressor,
     FrankWolfeRBM,
     SparseBayesMLPRegressor,
     SparseBayesNARXRegressor,
@@ -132,6 +133,30 @@ def test_a_mask_that_hides_nothing_is_no_harm():
     some = np.ma.masked_array(X), np.ma.masked_array(Y)
     expected = perceptron().fit(X, Y).predict(X)
     np.testing.assert_array_equal(perceptron().fit(*some).predict(some[0]), expected)
+
+
+def searching():
+    return DynamicSystemRegressor(kinds=("linear",), random_state=0)
+
+
+@pytest.mark.parametrize("make", [lagged, searching])
+def test_inputs_that_are_constant_are_named_once(make):
+    """Also where values are missing; a model without inputs has none."""
+    constant = np.full(40, 3.0)
+    constant[7] = np.nan
+    frame = pd.DataFrame({"valve": X[:, 0], "off": constant, "zero": 0.0})
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        make().fit(frame, Y)
+    texts = [str(one.message) for one in found if "constant" in str(one.message)]
+    (text,) = texts
+    assert text.startswith("Inputs off, zero are constant in X")
+    with pytest.warns(UserWarning, match="^Input x1 is constant in X"):
+        make().fit(np.column_stack([X[:, 0], np.ones(40)]), Y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*constant")
+        lagged().fit(None, Y)
+        lagged().fit(X, Y)
 
 
 def test_missing_values_of_pandas_are_missing_values():

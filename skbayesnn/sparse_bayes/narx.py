@@ -350,6 +350,8 @@ class SparseBayesNARXRegressor(
             For holes in time, an index of pandas that does not count up, 250 rows or
             more of which none is correlated with those before it, and sessions that are
             not longer than the longest lag: nothing is learned of them.
+        UserWarning
+            For inputs, or outputs, that are constant.
         """
         check_combination(self)
         given = check_training_record(self, X, y, sessions)

@@ -256,6 +256,8 @@ class SparseBayesStateSpaceRegressor(
         SamplingWarning
             For holes in time, an index of pandas that does not count up, and 250 rows
             or more of which none is correlated with those before it.
+        UserWarning
+            For inputs, or outputs, that are constant.
         """
         return self._learn(check_training_record(self, X, y, sessions))
 

@@ -92,6 +92,7 @@ def check_training_record(estimator, X, y, sessions):
     if names is not None:
         _refuse_common_names(estimator, names)
         estimator.output_names_ = np.array(names, dtype=object)
+    _warn_of_constant_inputs(estimator, U)
     starts = split_sessions(sessions, axis, len(Y))
     sampling_time = check_time(axis, starts)
     if not has_memory(U, Y, starts):
@@ -109,6 +110,22 @@ def check_training_record(estimator, X, y, sessions):
     attributes = {k: v for k, v in vars(estimator).items() if k in OF_INPUTS}
     end_time = None if sampling_time is None else axis.stamps[-1]
     return TrainingRecord(U, Y, starts, y.ndim == 1, attributes, end_time)
+
+
+def _warn_of_constant_inputs(estimator, U):
+    """Warn of inputs that hold one value, as those of a sensor that was not connected.
+
+    Every column has a value.
+    """
+    constant = np.nanmin(U, axis=0) == np.nanmax(U, axis=0)
+    names = np.asarray(input_names(estimator), dtype=object)[constant]
+    if len(names):
+        which, verb = ("Input", "is") if len(names) == 1 else ("Inputs", "are")
+        warn_caller(
+            f"{which} {', '.join(names)} {verb} constant in X: no effect of such an "
+            "input can be learned. Leave it out, or fit records in which it changes.",
+            UserWarning,
+        )
 
 
 def _refuse_lists_of_records(X, y):

@@ -455,7 +455,8 @@ def test_float32_input():
 def test_constant_input_column():
     u, y = linear_system(100, n_inputs=2)
     u[:, 1] = 3.0
-    model = SparseBayesNARXRegressor(2, 2, random_state=0).fit(u, y)
+    with pytest.warns(UserWarning, match="Input x1 is constant"):
+        model = SparseBayesNARXRegressor(2, 2, random_state=0).fit(u, y)
     assert model.lag_relevance_["x1(t)"] == model.lag_relevance_["x1(t-2)"] == 0.0
     assert not model.masks_[0][3:6].any()
 
@@ -596,7 +597,7 @@ def test_failed_refit_keeps_the_old_fit(fitted):
     model = clone(fitted).fit(u, y)
     before = model.predict(u, y)
     with pytest.raises(ValueError, match="longest lag"):
-        model.fit(np.ones((2, 4)), np.ones(2))
+        model.fit(np.arange(8.0).reshape(2, 4), np.ones(2))
     assert model.n_features_in_ == 1
     assert_array_equal(model.predict(u, y), before)
 

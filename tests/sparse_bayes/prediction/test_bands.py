@@ -189,7 +189,8 @@ def test_a_message_has_the_digits_that_tell_values_apart():
     u, y = record()
     u[:, 1] = 1013.25
     model = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=(), random_state=0)
-    model.fit(u, y)
+    with pytest.warns(UserWarning, match="Input x1 is constant"):
+        model.fit(u, y)
     u[:, 1] += 0.001
     with pytest.warns(ExtrapolationWarning, match="1013.25 to 1013.25.*1013.251 to"):
         model.predict(u)
