@@ -34,6 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cholesky_banded, solveh_banded
 
+from ..records.far_values import far_outputs
 from ..records.lags import complete_rows, make_lags, usual_length
 from .robust_arx import fit_robust_arx, misfit, weights_of
 
@@ -113,6 +114,8 @@ def screen_outputs(U, Y, starts):
     U, Y : (n_rows, n_inputs) and (n_rows, n_outputs), NaN where missing
     starts : (n_sessions + 1,) first rows of the sessions, and n_rows
     """
+    far = far_outputs(U, Y, starts)
+    given, Y = Y, np.where(far, np.nan, Y)
     none = np.zeros(Y.shape, dtype=bool)
     found = Screened(Y, none, none)
     n_lags = _number_of_lags(U, Y, starts)
@@ -126,7 +129,49 @@ def screen_outputs(U, Y, starts):
             break
     exceptions = found.outliers & (found.outliers.mean(axis=0) <= MOST)
     kept = np.where(exceptions, found.Y, Y)
-    return Screened(kept, exceptions, exceptions & found.doubtful)
+    found = Screened(kept, exceptions, exceptions & found.doubtful)
+    return _with_far_rows(U, found, far, given, starts, n_lags) if far.any() else found
+
+
+def _with_far_rows(U, found, far, given, starts, n_lags):
+    """The `Screened` outputs, with those that are ``far`` off, which it lacks."""
+    Y, doubtful = np.where(far, given, found.Y), found.doubtful | far
+    filled = _without_short_gaps(found.Y, starts)
+    for output in np.flatnonzero(far.any(axis=0)):
+        y, rows = found.Y[:, output], np.flatnonzero(far[:, output])
+        known = np.flatnonzero(np.isfinite(y))
+        Y[rows, output] = np.interp(rows, known, y[known])
+        missing = ~np.isfinite(y) & np.isfinite(filled[:, output])
+        rows = rows[missing[rows]]
+        if not len(rows) or not n_lags:
+            continue
+        record = found.Y, filled
+        model = fit_robust_arx(U, record, found.certain, starts, output, n_lags)
+        if model is None or model.scale == 0.0:
+            continue
+        sizes, std = _errors_of_missing(missing, model, starts)
+        Y[rows, output] = filled[rows, output] - model.scale * sizes[rows]
+        doubtful[rows, output] = std[rows] > 1.0
+    return Screened(Y, found.outliers | far, doubtful)
+
+
+def _errors_of_missing(missing, model, starts):
+    """Sizes and deviations (n_rows,), in scales, of the errors of interpolated rows."""
+    sizes, std = np.zeros(len(missing)), np.full(len(missing), np.inf)
+    rows, reach = np.flatnonzero(missing), len(model.feedback)
+    ends = np.asarray(starts)[np.searchsorted(starts, rows, side="right")]
+    # what is out of reach of each other is solved for alone
+    apart = (np.diff(rows) > reach) | (np.diff(ends) > 0)
+    for group in np.split(np.arange(len(rows)), np.flatnonzero(apart) + 1):
+        first, stop = rows[group[0]], rows[group[-1]] + 1
+        reached = model.residuals[first : min(stop + reach, ends[group[0]])]
+        known, free = np.isfinite(reached), missing[first:stop]
+        errors = np.where(known, reached / model.scale, 0.0)
+        found, deviations, _ = _sizes(errors, known, free, model.feedback)
+        sizes[first:stop] = found
+        if deviations is not None:
+            std[first:stop] = deviations
+    return sizes, std
 
 
 def _number_of_lags(U, Y, starts):
