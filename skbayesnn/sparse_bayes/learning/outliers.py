@@ -239,12 +239,18 @@ class Prices(NamedTuple):
     """What a stretch pays, and how long it may be.
 
     of_row : of each row that does not repeat the one before
-    of_run : of a stretch without such a row
+    of_run : of rows that repeat the one before, which is right; at least
+    of_place : of such rows where no right ones repeat
+    of_repeat : of each of them in ``of_place``, what right ones would pay to repeat
+    range : of the output in scales, which no error exceeds
     longest, longest_repeated : rows
     """
 
     of_row: float
     of_run: float
+    of_place: float
+    of_repeat: float
+    range: float
     longest: int
     longest_repeated: int
 
@@ -257,9 +263,13 @@ def _prices(y, scale, ends):
     repeats = np.append(_repeats(y, ends), False)
     # of two repeats at least
     n_runs = np.count_nonzero(repeats[:-2] & repeats[1:-1] & ~repeats[2:])
-    of_row = np.log(n_rows * longest / RARITY) + of_value
+    of_place = float(np.log(n_rows * longest / RARITY))
+    of_repeat = -float(np.log(max(1, np.count_nonzero(repeats)) / n_rows))
+    of_run = float(np.log1p(n_runs))
+    width = float(np.nanmax(y) - np.nanmin(y)) / scale
     repeated = max(longest, int(LONGEST_REPEATED * n_rows))
-    return Prices(float(of_row), float(np.log1p(n_runs)), longest, repeated)
+    of_row = of_place + float(of_value)
+    return Prices(of_row, of_run, of_place, of_repeat, width, longest, repeated)
 
 
 def _without_short_gaps(Y, starts):
@@ -441,9 +451,7 @@ def _whole(first, stop, signal, prices):
 def _evaluate(first, stop, signal, prices, wrong):
     """The `Stretch` of some rows from ``first`` to before ``stop``."""
     n_rows = stop - first
-    n_stretches = np.count_nonzero(np.diff(wrong, prepend=False) & wrong)
-    n_new = np.count_nonzero(wrong & ~signal.repeats[first:stop])
-    price = prices.of_row * n_new if n_new else prices.of_run * n_stretches
+    price = _price_of(wrong, signal.repeats[first:stop], prices)
     # the values that were interpolated in reach may be others, too
     missing = signal.missing[first : stop + len(signal.feedback)]
     n_free = int(np.flatnonzero(missing)[-1]) + 1 if missing[n_rows:].any() else n_rows
@@ -451,8 +459,12 @@ def _evaluate(first, stop, signal, prices, wrong):
     free[:n_rows] |= wrong
     reached = signal.residuals[first : first + n_free + len(signal.feedback)]
     known = np.isfinite(reached)
-    before = misfit(reached[known]).sum()
-    if before <= price or not n_stretches:
+    evidence = misfit(reached[known])
+    # where the residual of a wrong row is not known, a disturbance explains the largest
+    # one that it reaches as well
+    unknown = np.flatnonzero(wrong & ~known[:n_rows])
+    before = np.sort(evidence)[: max(0, len(evidence) - len(unknown))].sum()
+    if before <= price or not wrong.any():
         nothing, gain = np.zeros(n_rows), min(0.0, float(before - price))
         return Stretch(first, stop, wrong, nothing, None, reached, gain)
     sizes, std, log_determinant = _sizes(
@@ -460,8 +472,21 @@ def _evaluate(first, stop, signal, prices, wrong):
     )
     left = reached - _trace_of(sizes, signal.feedback)[: len(reached)]
     gain = before - misfit(left[known]).sum() - price - 0.5 * log_determinant
+    if (np.abs(sizes[unknown]) > prices.range).any():
+        gain = -np.inf
     std = None if std is None else std[:n_rows]
     return Stretch(first, stop, wrong, sizes[:n_rows], std, left, float(gain))
+
+
+def _price_of(wrong, repeats, prices):
+    """What the ``wrong`` rows of a stretch pay."""
+    price = prices.of_row * np.count_nonzero(wrong & ~repeats)
+    stuck = np.flatnonzero(np.diff(wrong, prepend=False) & wrong & repeats)
+    for first in stuck:
+        others = np.flatnonzero(~(wrong & repeats)[first:])
+        n_repeats = int(others[0]) if len(others) else len(wrong) - first
+        price += max(prices.of_run, prices.of_place - prices.of_repeat * n_repeats)
+    return price
 
 
 def _sizes(residuals, known, wrong, feedback):
