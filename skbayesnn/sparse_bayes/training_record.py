@@ -9,7 +9,8 @@ from .. import _validation as checks
 from .._frames import column_names
 from .._time_axis import check_time, split_record, split_sessions
 from .._warnings import warn_caller
-from ..exceptions import SamplingWarning
+from ..exceptions import OutlierWarning, SamplingWarning
+from .records.far_values import far_inputs, far_outputs
 from .records.memory import has_memory
 
 # Attributes that the data alone set, before the fit.
@@ -20,6 +21,10 @@ OF_INPUTS = (
     "sampling_time_",
     "_time_zone",
 )
+
+
+# Rows that a warning names.
+MOST_NAMED = 5
 
 
 class TrainingRecord(NamedTuple):
@@ -95,7 +100,10 @@ def check_training_record(estimator, X, y, sessions):
     _warn_of_constant_inputs(estimator, U)
     starts = split_sessions(sessions, axis, len(Y))
     sampling_time = check_time(axis, starts)
-    if not has_memory(U, Y, starts):
+    # a single value far off hides whatever the others have in common
+    right = np.where(far_outputs(U, Y, starts), np.nan, Y)
+    _warn_of_codes(estimator, U, far_inputs(U, right, starts))
+    if not has_memory(U, right, starts):
         warn_caller(
             "No row of y is correlated with those before it: were the rows shuffled, "
             "or drawn with replacement as a bagging estimator does? Lags need them in "
@@ -161,6 +169,24 @@ def _check_inputs(estimator, X):
             f"{error} Rows of X are samples, in the order of time, and columns are "
             "inputs: pass X.T if it is the other way round."
         ) from error
+
+
+def _warn_of_codes(estimator, U, far):
+    """Warn of inputs that are ``far`` off (n_rows, n_inputs) without an effect."""
+    for k in np.flatnonzero(far.any(axis=0)):
+        rows = np.flatnonzero(far[:, k])
+        name, value = input_names(estimator)[k], U[rows[0], k]
+        warn_caller(
+            f"Input {name!r} is {value:g} in row {first_rows(rows)}: far beyond all "
+            "its other values, and without an effect on the outputs. If this is a code "
+            "of missing values, set it to NaN.",
+            OutlierWarning,
+        )
+
+
+def first_rows(rows):
+    """The first of some rows, as a text."""
+    return ", ".join(map(str, rows[:MOST_NAMED])) + ", ..." * (len(rows) > MOST_NAMED)
 
 
 def _refuse_common_names(estimator, names):

@@ -1,12 +1,15 @@
 """Searches on records with wrong outputs."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from search_cases import estimator, quietly, record
 from sklearn.base import clone
 
-from skbayesnn import DynamicSystemRegressor
+from skbayesnn import DynamicSystemRegressor, SparseBayesNARXRegressor
 from skbayesnn.exceptions import OutlierWarning
 from skbayesnn.metrics import simulation_rmse
 from skbayesnn.sparse_bayes.learning.outliers import Screened
@@ -86,6 +89,34 @@ def test_who_expects_none_is_warned(wrong):
     one[100] += 5.0 * y.std()
     with pytest.warns(OutlierWarning, match="^1 values .* in row 100 [(]see"):
         model.fit(u, one)
+
+
+def test_a_code_of_missing_values_costs_little():
+    """Its row alone is warned of: it had hidden that the rows are in order."""
+    u, y = record(N_ROWS)
+    spoiled = y.copy()
+    spoiled[200] = -999.0
+    model = DynamicSystemRegressor("linear", lags=(2,), cv=3, random_state=0)
+    clean = error(clone(model).fit(u, y))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(u, spoiled)
+    assert [warning.category for warning in caught] == [OutlierWarning]
+    assert np.flatnonzero(model.outliers_).tolist() == [200]
+    assert error(model) < 1.05 * clean
+
+
+@pytest.mark.parametrize("make", [DynamicSystemRegressor, SparseBayesNARXRegressor])
+def test_codes_among_inputs_are_warned_of(make):
+    u, y = record(N_ROWS)
+    u = np.column_stack([u, u])
+    u[[40, 41, 42, 120], 1] = -999.0
+    frame = pd.DataFrame(u, columns=["heater", "fan"])
+    model = make(max_time=0.1) if make is DynamicSystemRegressor else make(2)
+    with pytest.warns(
+        OutlierWarning, match="^Input 'fan' is -999 in row 40, 41, 42, 1"
+    ):
+        model.fit(frame, y)
 
 
 def test_whether_they_are_replaced_can_be_chosen(wrong):

@@ -7,6 +7,7 @@ from ..._warnings import warn_caller
 from ...exceptions import OutlierWarning
 from ..learning.dense_rows import choose_fraction
 from ..learning.outliers import screen_outputs
+from ..training_record import first_rows
 
 # Rows of a record that the search fits networks and linear models to, at most; the
 # free runs that are scored pass through all of it. And rows for the ensemble, whose
@@ -16,8 +17,6 @@ LINEAR_ROWS = 10_000
 MEMBER_ROWS = 20_000
 STATES_ROWS = 5000
 DENSE_ROWS = 30_000
-# Rows with wrong outputs that a warning names.
-MOST_NAMED = 5
 
 
 def without_outliers(data, outliers, noise):
@@ -43,12 +42,11 @@ def without_outliers(data, outliers, noise):
 
 def _warn_of(found):
     rows = np.flatnonzero(found.any(axis=1))
-    some = ", ".join(map(str, rows[:MOST_NAMED])) + ", ..." * (len(rows) > MOST_NAMED)
     warn_caller(
         f"{np.count_nonzero(found)} values of y are held to be wrong and were replaced "
-        f"for the search and its fits, in row {some} (see outliers_). Look at them. "
-        "outliers='keep' takes all values as they are; noise='student_t' expects "
-        "further ones, and does not warn.",
+        f"for the search and its fits, in row {first_rows(rows)} (see outliers_). Look "
+        "at them. outliers='keep' takes all values as they are; noise='student_t' "
+        "expects further ones, and does not warn.",
         OutlierWarning,
     )
 

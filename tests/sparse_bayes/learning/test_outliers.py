@@ -121,6 +121,40 @@ def test_a_sensor_that_reads_far_off_is_found():
     assert_array_equal(np.flatnonzero(screen(u, off)[1]), np.arange(200, 212))
 
 
+@pytest.mark.parametrize("code", [-999.0, 1e5])
+@pytest.mark.parametrize("rows", [[300], [40, 41, 42, 120], [0, N_ROWS - 1]])
+def test_codes_of_missing_values_are_found_and_replaced(rows, code):
+    """Also of outputs that mostly repeat the value before, and are not searched."""
+    for seed, step in ((0, 0.0), (1, 0.0), (2, 0.5)):
+        u, y, _ = record(seed)
+        y = step * np.round(y / step) if step else y
+        wrong = y.copy()
+        wrong[rows] = code
+        assert (np.mean(np.diff(y) == 0.0) > 0.5) == (step > 0.0)
+        replaced, outliers = screen(u, wrong)
+        assert np.flatnonzero(outliers).tolist() == rows
+        # nothing is measured behind the last row
+        assert np.isnan(replaced[rows[-1]]) == (rows[-1] == N_ROWS - 1)
+        error = np.abs(replaced[rows] - y[rows])
+        assert np.nanmax(error, initial=0.0) < max(0.08, 2.0 * step)
+
+
+@pytest.mark.parametrize("size", [100.0, -3e3])
+def test_codes_beside_rare_inputs_are_found(size):
+    """There no row is judged, and fits that saw the code forgot the past."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        u, y = pulses(rng, N_ROWS), np.zeros(N_ROWS)
+        for t in range(2, N_ROWS):
+            drive = 0.3 * np.tanh(2.0 * u[t - 1]) + 0.05 * u[t - 1] ** 2
+            y[t] = 1.2 * y[t - 1] - 0.4 * y[t - 2] + drive
+        y += 0.02 * y.std() * rng.standard_normal(N_ROWS)
+        for row in 30 + np.flatnonzero(np.diff(u[30:-5]) > 0.0)[:6]:
+            wrong = y.copy()
+            wrong[row] += size * y.std()
+            assert np.flatnonzero(screen(u[:, None], wrong)[1]).tolist() == [row]
+
+
 @pytest.mark.parametrize(
     "draw",
     [None, lambda rng, n: rng.standard_t(3.0, n), lambda rng, n: rng.laplace(size=n)],
@@ -207,6 +241,32 @@ def test_rounded_outputs_are_left_alone(n_levels, seed):
     y = y[:, 1] + 0.02 * rng.standard_normal(N_ROWS)
     step = np.ptp(y) / n_levels
     assert not screen(u[:, None], step * np.round(y / step))[1].any()
+
+
+def rounded_floods(seed):
+    """Fast rises and slow falls, rounded so that a quarter of the values repeats."""
+    rng = np.random.default_rng(seed)
+    rain = np.where(rng.random(N_ROWS) < 0.1, rng.lognormal(0.0, 1.0, N_ROWS), 0.0)
+    u, y = rain[:, None], np.zeros(N_ROWS)
+    for t in range(1, N_ROWS):
+        y[t] = 0.9 * y[t - 1] + 0.1 * rain[t] ** 2 * rng.lognormal(0.0, 0.3)
+    return u, np.round(y + 0.1 * rng.standard_normal(N_ROWS), 1), rng
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.02, 0.05])
+def test_nothing_is_wrong_beside_missing_inputs(fraction):
+    """One residual behind them, by a tiny weight, told of an error of any size."""
+    for seed in range(8):
+        u, y, rng = rounded_floods(seed)
+        assert 0.2 < np.mean(np.diff(y) == 0.0) < 0.3
+        u[rng.choice(N_ROWS, int(fraction * N_ROWS), replace=False)] = np.nan
+        assert not screen(u, y)[1].any()
+
+
+def test_a_short_run_of_rounded_values_is_no_sensor_that_sticks():
+    for seed in range(8):
+        u, y, _ = record(seed)
+        assert not screen(u, 0.05 * np.round(y / 0.05))[1].any()
 
 
 def test_outputs_that_are_held_between_samples_are_left_alone():
