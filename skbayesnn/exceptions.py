@@ -112,6 +112,9 @@ class MixingWarning(UserWarning):
 class OutlierWarning(UserWarning):
     """Warn that some outputs are held to be wrong, and replaced before a search.
 
+    Or that an input has values far beyond all others, without an effect on the outputs:
+    probably a code of missing values, such as -999. These are not replaced.
+
     See Also
     --------
     DynamicSystemRegressor : ``outliers`` says what is done with them.

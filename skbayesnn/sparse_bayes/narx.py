@@ -352,6 +352,9 @@ class SparseBayesNARXRegressor(
             not longer than the longest lag: nothing is learned of them.
         UserWarning
             For inputs, or outputs, that are constant.
+        OutlierWarning
+            For a value of an input far beyond all others, without an effect on the
+            outputs, such as a code of missing values.
         """
         check_combination(self)
         given = check_training_record(self, X, y, sessions)

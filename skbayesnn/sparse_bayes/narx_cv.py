@@ -229,8 +229,10 @@ class SparseBayesNARXRegressorCV(
     record up to 20,000 rows, and to so many of a longer one.
 
     For ``outliers="replace"``, wrong outputs are found before the search: gross errors,
-    and sensors that stick or read far off. A linear ARX model with heavy-tailed errors
-    tells them from disturbances by the trace that they leave in the residuals of the
+    codes of missing values, and sensors that stick or read far off. Codes lie beyond
+    all other values by more than these range, in single rows or short runs, and no
+    unusual input explains them. A linear ARX model with heavy-tailed errors tells other
+    wrong outputs from disturbances by the trace that they leave in the residuals of the
     next rows. They are replaced by the values that fit best between their neighbours;
     in longer stretches, where these are uncertain, nothing is fitted or scored. Where
     more than a quarter of the rows seem to be wrong, the linear model is not able to

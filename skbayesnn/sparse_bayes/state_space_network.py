@@ -258,6 +258,9 @@ class SparseBayesStateSpaceRegressor(
             or more of which none is correlated with those before it.
         UserWarning
             For inputs, or outputs, that are constant.
+        OutlierWarning
+            For a value of an input far beyond all others, without an effect on the
+            outputs, such as a code of missing values.
         """
         return self._learn(check_training_record(self, X, y, sessions))
 

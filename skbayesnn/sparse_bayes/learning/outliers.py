@@ -1,8 +1,13 @@
-r"""Wrong outputs of a record: gross errors, sensors that stick or read far off.
+r"""Wrong outputs of a record: gross errors, codes, sensors that stick or read far off.
 
 A heavy-tailed likelihood lets a wrong output count little as a target. But it is also a
 regressor of the next rows, a part of the target of free runs, and of the errors by
 which candidates are compared. So wrong outputs are found before anything is fitted.
+
+Values far beyond all others, such as codes of missing values, are found first, without
+a model (`far_values`): one of them among the regressors is enough to make the weights
+of the past outputs vanish, and then it leaves no trace. They are missing in what
+follows.
 
 A linear ARX model with robust errors (`robust_arx`) has residuals :math:`r`. If the
 outputs of a stretch are wrong by :math:`\delta`, its residuals and those of the next
@@ -17,16 +22,21 @@ stretch is held to be wrong if the residuals :math:`r - T \delta` of the best
   and that of the range of the output over the scale of the errors: each row may be
   wrong, by any value in the range, and in one record of ten that are right, one
   may seem to be;
-- nothing for a row that repeats the value before, because a sensor that sticks has no
-  other, unless the output saturates there; and for a stretch of such rows alone, the
-  logarithm of the number of those that there are;
+- nothing more for a row that repeats a wrong value, because a sensor that sticks has no
+  other, unless the output saturates there; and where rows repeat a right value, the
+  logarithm of ten times the number of stretches, less that of how probable it is that
+  so many right rows do so, but not less than that of the number of such runs;
 - half of :math:`\log|T^T T|`, what the rows would have told of the next ones.
+
+Where the residual of a wrong row is not known, as beside missing inputs, a disturbance
+of one of the next rows looks the same. So for each such row, the largest residual does
+not count, and its error is not larger than the range of the output.
 
 Where few outputs in a row are missing, they are interpolated, and the errors of these
 values are found along with the others: they pay nothing, and are none.
 
 An output most of whose values repeat the one before, rounded to coarse steps or held
-between samples, is left as it is.
+between samples, is left as it is, but for values far off.
 """
 
 from typing import NamedTuple
