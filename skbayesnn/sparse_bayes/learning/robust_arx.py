@@ -157,7 +157,8 @@ def _reweighted(Z, target):
         coef = np.linalg.lstsq(Z * root[:, None], target * root, rcond=None)[0]
         errors = target - Z @ coef
         scale = scale_of(errors)
-        if scale == 0.0:
+        # where most rows are fitted exactly, further steps only shrink the scale
+        if scale <= ROUNDING * target.std():
             break
         before, weights = weights, weights_of(errors / scale)
         if np.abs(weights - before).max() <= TOLERANCE:

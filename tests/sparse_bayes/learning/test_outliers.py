@@ -269,6 +269,17 @@ def test_a_short_run_of_rounded_values_is_no_sensor_that_sticks():
         assert not screen(u, 0.05 * np.round(y / 0.05))[1].any()
 
 
+def test_outputs_most_of_which_are_fitted_exactly():
+    """Rounded to zero between steps: the scale had shrunk until its square was 0."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        u = np.repeat(rng.uniform(-1.0, 1.0, N_ROWS // 10), 10)
+        y = np.diff(u, prepend=0.0) + 1e-3 * rng.standard_normal(N_ROWS)
+        u[rng.choice(N_ROWS, 18, replace=False)] = np.nan
+        step = 0.1 * y.std()
+        assert not screen(u[:, None], step * np.round(y / step))[1].any()
+
+
 def test_outputs_that_are_held_between_samples_are_left_alone():
     u, y, _ = record(0)
     assert not screen(u, np.repeat(y[::10], 10))[1].any()
