@@ -113,7 +113,7 @@ def fit_robust_arx(U, measured, cleaned, starts, output, n_lags):
     is_judged = np.ones(len(measured), dtype=bool)
     is_judged[rows] = _are_like(Z[:, of_inputs], seen_inputs)
     own = lags.signal == U.shape[1] + output
-    scale = max(scale, ROUNDING * float(target.std()))
+    scale = max(scale, ROUNDING * float(target.std()), _rounding_of(target))
     return RobustARX(coef[1:][own] / spread[own], scale, residuals, is_judged)
 
 
@@ -131,6 +131,15 @@ def _are_like(inputs, seen):
     usual = np.square(seen @ vectors).sum(axis=1).mean()
     leverage = np.square(inputs @ vectors).sum(axis=1)
     return leverage <= max(1.0 / ALIKE, USUAL * usual)
+
+
+def _rounding_of(y):
+    """Standard deviation of the rounding of an output; next to 0 if it is not rounded.
+
+    Where the noise is less than a step, most rows may be fitted exactly.
+    """
+    steps = np.diff(np.unique(y))
+    return float(steps.min()) / np.sqrt(12.0) if len(steps) else 0.0
 
 
 def _with_ones(Z):

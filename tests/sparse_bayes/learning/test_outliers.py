@@ -280,6 +280,18 @@ def test_outputs_most_of_which_are_fitted_exactly():
         assert not screen(u[:, None], step * np.round(y / step))[1].any()
 
 
+def test_noise_below_the_rounding_makes_no_row_wrong():
+    """Rows whose rounding repeats had seemed to be without errors."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        u, y = np.repeat(rng.choice([-1.0, 1.0], N_ROWS // 4), 4), np.zeros(N_ROWS)
+        for t in range(1, N_ROWS):
+            y[t] = 0.5 * y[t - 1] + np.exp(u[t - 1])
+        y += 0.003 * y.std() * rng.standard_normal(N_ROWS)
+        step = 0.1 * y.std()
+        assert not screen(u[:, None], step * np.round(y / step))[1].any()
+
+
 def test_outputs_that_are_held_between_samples_are_left_alone():
     u, y, _ = record(0)
     assert not screen(u, np.repeat(y[::10], 10))[1].any()
