@@ -42,6 +42,7 @@ class Stream(enum.IntEnum):
     SAMPLE_WEIGHTS = 0x5A3B
     JUMPS = 0x1A3B
     ROW_WEIGHTS = 0x2031
+    ROW_ROUNDS = 0x2032
     MISSING_VALUES = 0x3155
     PROPORTIONS = 0x9209
 

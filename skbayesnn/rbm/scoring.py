@@ -12,7 +12,7 @@ from .._warnings import warn_caller
 from ..exceptions import MixingWarning
 from .likelihood import adaptation, annealing, estimates, exact
 from .likelihood.bound import log_partition_bound
-from .likelihood.row_weights import log_row_weights
+from .likelihood.row_weights import followed_weights, log_row_weights
 from .model import is_standard
 
 # Enumerate rather than estimate up to so many units of the smaller side (0: a forest).
@@ -52,7 +52,7 @@ class ScoringMixin:
         Warns
         -----
         MixingWarning
-            If the forward and the reverse estimate differ; see ``log_partition``.
+            If the estimate is unreliable; see Warns of ``log_partition``.
         """
         check_is_fitted(self)
         # a dict set in fit: what a score looks up is no change of the estimator
@@ -99,7 +99,9 @@ default="auto"
             the interval of "both" is wider than 1 nat, the directions differ (see
             Warns), or both lie above the estimate by rows (see Notes) by more than 0.1
             nats, but not by more than their error, up to 12,801 in each direction and
-            50,000 in all. An integer is a number of uniformly spaced ones; "paper"
+            50,000 in all. If a single direction then errs by more than half a nat
+            (three standard errors of "ais"), four times as many chains follow along the
+            last ones. An integer is a number of uniformly spaced ones; "paper"
             stands for the 14,500 of [1]_ and [3]_; an array holds the values
             themselves, not decreasing.
         n_chains : int, default=100
@@ -118,11 +120,11 @@ default="auto"
             errors to both sides), ``log_weight_std`` (nats) and
             ``effective_sample_size`` (chains). If ``log_weight_std`` exceeds 2 or 3,
             the interval is too narrow: use more temperatures. With "both", the
-            interval covers the values of both directions as well, the last two are
-            those of the worse direction, and three fields follow: the results
-            ``forward`` and ``reverse``, and ``n_betas``, the number of temperatures.
-            The last field, ``rows``, is the estimate by the hidden states of rows of
-            data, see Notes; None for units with weights other than 1.
+            interval covers that of the forward run and the value of the reverse one as
+            well, the last two fields are those of the worse direction, and three fields
+            follow: the results ``forward`` and ``reverse``, and ``n_betas``, the number
+            of temperatures. The last field, ``rows``, is the estimate by the hidden
+            states of rows of data, see Notes; None for units with weights other than 1.
 
         Raises
         ------
@@ -135,8 +137,9 @@ default="auto"
         -----
         MixingWarning
             With "both", if the directions differ by more than 1 nat, or by more than
-            0.1 nats and their intervals do not overlap; or if the hidden states of rows
-            say that both have missed more than 1 nat.
+            0.1 nats and their intervals do not overlap; if the hidden states of rows
+            say that both have missed more than 1 nat; or if the interval is wider than
+            2 nats in all.
 
         Notes
         -----
@@ -146,6 +149,12 @@ default="auto"
         2,000) training rows v, which a fitted model keeps,
 
             Z = E_q[exp(b . h) prod_i (1 + exp(a_i + (h W)_i)) / q(h)].
+
+        Where their error leaves open that annealing has missed half a nat, 16 rounds
+        follow in which q moves to the model: half of its rows are then draws of the
+        round before, resampled by their weights, and 100 Gibbs steps later (population
+        Monte Carlo [4]_). The second half of the rounds is the estimate, if its
+        interval is shorter, or above the first value.
 
         "both" is this value where it is larger than that of annealing, by more than
         three standard errors or with a shorter interval. A smaller value counts for
@@ -160,6 +169,8 @@ default="auto"
            Monte Carlo data", Journal of Computational Physics 22, 1976.
         .. [3] W. Ping, Q. Liu, A. Ihler, "Learning Infinite RBMs with Frank-Wolfe",
            NIPS, 2016.
+        .. [4] O. Cappe, A. Guillin, J.-M. Marin, C. P. Robert, "Population Monte
+           Carlo", Journal of Computational and Graphical Statistics 13, 2004.
         """
         check_is_fitted(self)
         rows = None if X is None else self._check_rows(X)
@@ -172,8 +183,8 @@ default="auto"
         if method == "ais" and betas is not None:
             # nothing needs a run back
             return self._forward(betas, n_chains, seed, n_jobs)
-        beside = self._by_rows(rows) if method == "both" else None
-        pair = self._both_directions(betas, n_chains, seed, n_jobs, beside)
+        states = self._row_states(rows) if method == "both" else None
+        pair, beside = self._estimate(betas, n_chains, seed, n_jobs, states)
         if rows is not None:
             pair = self._reverse_from(rows, pair, seed, n_jobs)
         result = self._combine(pair, beside)
@@ -206,8 +217,9 @@ default="auto"
             When ``log_partition_`` is estimated, if its forward and reverse estimates
             differ by more than 1 nat, or by more than their intervals and 0.1 nats; or
             if the estimate from chains that start at rows of ``X`` is higher by more
-            than 1 nat; or if the states in ``X`` alone sum up to more than
-            ``log_partition_``, by more than 1 nat. One warning for a fitted model.
+            than 1 nat; if its interval is wider than 2 nats; or if the states in ``X``
+            alone sum up to more than ``log_partition_``, by more than 1 nat. One
+            warning for a fitted model.
         DataConversionWarning
             With ``binarize=None``, if ``X`` holds values between 0 and 1: only binary
             rows have a probability.
@@ -275,8 +287,8 @@ default="auto"
         if exact.size(rbm) <= _ENUMERATED_UNITS:
             return {"log_partition": _enumerate(rbm).log_partition}
         seed = draw_seed(self._seed)
-        beside = self._by_rows()
-        pair = self._both_directions(None, _N_CHAINS, seed, self.n_jobs, beside)
+        states = self._row_states()
+        pair, beside = self._estimate(None, _N_CHAINS, seed, self.n_jobs, states)
         result = self._combine(pair, beside)
         found = {"log_partition": result.log_partition}
         if _compare(result):
@@ -313,6 +325,26 @@ default="auto"
         with one_blas_thread():
             result = annealing.ais(rbm, base, betas, n_chains, seed, n_jobs)
         return self._with_lone_states(result)
+
+    def _estimate(self, betas, n_chains, seed, n_jobs, states):
+        """Runs in both directions, and beside them the estimate by rows, ``states``.
+
+        Without lone states. The latter is None if there are no rows.
+        """
+        beside = None if states is None else self._by_rows(states)
+        pair = self._both_directions(betas, n_chains, seed, n_jobs, beside)
+        result = self._annealed(pair)
+        if beside is not None:
+            if estimates.leaves_open(result, beside):
+                followed = self._by_rows(states, seed)
+                beside = estimates.better_rows(beside, followed)
+            result = estimates.with_rows(result, beside)
+        is_by_annealing = beside is None or result.log_partition > beside.log_partition
+        if betas is None and is_by_annealing and estimates.rests_on_few(result):
+            rbm, base = self._rbm_of_others(), self.base_intercept_
+            with one_blas_thread():
+                pair = adaptation.run_more_chains(rbm, base, pair, seed, n_jobs)
+        return pair, beside
 
     def _both_directions(self, betas, n_chains, seed, n_jobs, beside=None):
         """Runs along given temperatures, or adapted ones."""
@@ -356,23 +388,36 @@ default="auto"
 
     def _combine(self, pair, beside=None):
         """Both directions of annealing, and the estimate by rows beside them."""
-        rbm = self._rbm_of_others()
-        offset = annealing.base_log_partition(rbm, self.base_intercept_)
-        result = estimates.combine(pair, offset)
+        result = self._annealed(pair)
         if beside is not None:
             result = estimates.with_rows(result, beside)
         return self._with_lone_states(result)
 
-    def _by_rows(self, rows=None):
-        """The estimate by the hidden states of rows, or of those that the fit saw.
+    def _annealed(self, pair):
+        rbm = self._rbm_of_others()
+        offset = annealing.base_log_partition(rbm, self.base_intercept_)
+        return estimates.with_forward_error(estimates.combine(pair, offset))
 
-        None if there is none; without lone states, as that of annealing.
+    def _row_states(self, rows=None):
+        """States of rows, or of those that the fit saw, whose hidden states are drawn.
+
+        None if there are none, or the model is none of whose hidden states are.
         """
         rbm = self._rbm_of_others()
         states = self._seen.states if rows is None else rows.spread(_N_ROWS)
-        if not (len(states) and len(rbm.weights) and is_standard(rbm)):
-            return None
+        has_draws = len(states) and len(rbm.weights) and is_standard(rbm)
+        return states if has_draws else None
+
+    def _by_rows(self, states, seed=None):
+        """The estimate by the hidden states of rows.
+
+        With a seed, by draws that follow the model from there.
+        """
+        rbm = self._rbm_of_others()
         with one_blas_thread():
+            if seed is not None:
+                followed = followed_weights(rbm, states, _N_ROW_DRAWS, seed)
+                return estimates.summarise_rounds(followed)
             log_weights = log_row_weights(rbm, states, _N_ROW_DRAWS, self._seed)
         return estimates.summarise(log_weights, 0.0, 1.0)
 
@@ -405,7 +450,7 @@ def _compare(result, from_rows=False):
         _warn_of_rows(result)
         return True
     if not estimates.differ(result):
-        return False
+        return _warn_if_wide(result)
     ahead, back = result.forward, result.reverse
     if from_rows and back.log_partition < ahead.log_partition:
         advice = "The rows of X are not distributed as the model is."
@@ -436,6 +481,23 @@ def _warn_of_rows(result):
         + _BETTER_MIXING,
         MixingWarning,
     )
+
+
+def _warn_if_wide(result):
+    """Warn of an interval that tells little; returns whether it did."""
+    if not estimates.is_wide(result):
+        return False
+    low, high = result.interval
+    n_effective = result.forward.effective_sample_size
+    warn_caller(
+        f"The log partition function is estimated as {result.log_partition:.2f} nats, "
+        f"but may lie anywhere from {low:.2f} to {high:.2f}: the forward chains of "
+        f"annealing count as {n_effective:.0f}, and likelihoods are as uncertain as "
+        "the interval. Pass more chains (n_chains) and temperatures (betas) to "
+        "log_partition('both'), or fit a model that mixes better: " + _BETTER_MIXING,
+        MixingWarning,
+    )
+    return True
 
 
 def _text(estimate):

@@ -247,6 +247,39 @@ def test_the_rows_that_a_model_keeps_tell_of_a_mode_that_annealing_misses():
         assert loaded.log_partition("both") == told
 
 
+def test_rows_lead_to_a_mode_in_which_none_of_them_is():
+    """Their hidden states have large weights, but few: draws follow these."""
+    rows = np.concatenate([rows_with(0.12, 1500), rows_with(0.5, 20)])
+    model, exact = trapped(0.65, rows=rows)
+    with pytest.warns(MixingWarning, match="hidden states of rows of data"):
+        assert model.log_partition_ == pytest.approx(exact, abs=0.1)
+    with pytest.warns(MixingWarning, match="hidden states of rows of data"):
+        told = model.log_partition("both", n_chains=50)
+    assert told.log_partition == pytest.approx(exact, abs=0.1)
+    low, high = told.rows.interval
+    assert low < exact < high < low + 0.1
+
+
+def test_an_estimate_that_rests_on_few_chains_warns():
+    """Both directions agree, since the reverse chains start where the others arrive."""
+    model, exact = trapped(0.4)
+    with pytest.warns(MixingWarning, match="may lie anywhere.*n_chains") as caught:
+        result = model.log_partition("both", betas=801, n_chains=20)
+    assert caught[0].filename == __file__
+    assert result.forward.effective_sample_size < 8
+    assert result.interval[0] < exact < result.interval[1]
+    for end, of_forward in zip(result.interval, result.forward.interval, strict=True):
+        assert abs(end - exact) >= abs(of_forward - exact) - 1e-9
+
+
+def test_an_estimate_that_rests_on_few_chains_gets_more():
+    model, exact = trapped(0.5)
+    result = model.log_partition("both", n_chains=20, random_state=2)
+    # 80 in place of 20
+    assert result.forward.effective_sample_size > 20
+    assert result.interval[0] < exact < result.interval[1]
+
+
 def test_a_model_keeps_a_sample_of_all_rows_it_has_seen():
     """At most 2,000 of them, in proportion to the calls."""
     model = small(ContrastiveDivergenceRBM)

@@ -12,20 +12,22 @@ import numpy as np
 
 from ..._random import Stream, derived_seed
 from .annealing import N_PARTS, make_path, run_both
-from .estimates import combine, differ, is_contested
+from .estimates import HALF_WIDTH, combine, differ, is_contested
 
 # Steps, in each direction, of the run that only places the temperatures and of the
 # next: together they cost as much as 2,000 temperatures in one direction.
 _FIRST, _SECOND = 200, 800
-# Of the last run, if none before is good enough. All runs together have at most 50,000.
+# Of the last run, if none before is good enough. All runs together have at most 50,000,
+# and with more chains as much work as 150,000.
 _LAST = 12800
 # By what the number of temperatures is multiplied from run to run.
 _LEAST_FACTOR, _LARGEST_FACTOR = 2.0, 4.0
 # Fraction of the temperatures that are uniformly spaced, so that none is far from the
 # next one where the first run saw no variation.
 _UNIFORM = 0.2
-# An interval that reaches so far to both sides, in nats, needs no more temperatures.
-_HALF_WIDTH = 0.5
+# By what the number of chains is multiplied where few carry the estimate: their error
+# falls to a half, for at most twice the cost of all runs before.
+_MORE_CHAINS = 4
 
 
 def run_adapted(rbm, base, n_chains, seed, n_jobs=None, rows=None):
@@ -45,6 +47,13 @@ def run_adapted(rbm, base, n_chains, seed, n_jobs=None, rows=None):
         if n_steps == _LAST or _is_enough(result, rows):
             return pair
         n_steps = _more(n_steps, result)
+
+
+def run_more_chains(rbm, base, pair, seed, n_jobs=None):
+    """Run in both directions along the same temperatures, with more chains."""
+    n_chains = _MORE_CHAINS * len(pair.forward)
+    seed = int(derived_seed(seed, Stream.ANNEALING_ROUND, len(pair.betas), n_chains))
+    return run_both(make_path(rbm, base, pair.betas), n_chains, seed, n_jobs)
 
 
 def respace(betas, lengths, n_steps):
@@ -70,12 +79,12 @@ def _is_enough(result, rows):
     """Whether more temperatures would bring little."""
     if rows is not None and is_contested(result, rows):
         return False
-    return _half_width(result) <= _HALF_WIDTH and not differ(result)
+    return _half_width(result) <= HALF_WIDTH and not differ(result)
 
 
 def _more(n_steps, result):
     """Steps that probably are enough: errors fall as the root of their number."""
-    factor = 1.5 * (_half_width(result) / _HALF_WIDTH) ** 2
+    factor = 1.5 * (_half_width(result) / HALF_WIDTH) ** 2
     factor = np.clip(factor, _LEAST_FACTOR, _LARGEST_FACTOR)
     # whole parts, of as many steps each
     return min(_LAST, N_PARTS * int(np.ceil(factor * n_steps / N_PARTS)))

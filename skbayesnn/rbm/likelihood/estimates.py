@@ -21,6 +21,10 @@ from scipy.special import log_expit, logsumexp
 MAX_DIFFERENCE = 1.0
 # ... and by less are, however short their bars: no likelihood needs to be that precise.
 MIN_DIFFERENCE = 0.1
+# An interval that reaches so far to both sides, in nats, needs no more computation, ...
+HALF_WIDTH = 0.5
+# ... and one that is wider than this tells little of a likelihood.
+MAX_WIDTH = 2.0
 
 
 class LogPartition(NamedTuple):
@@ -85,10 +89,36 @@ def with_rows(result, rows):
     if rows.interval[0] > result.log_partition:
         interval = min(low, rows.interval[0]), max(high, rows.interval[1])
     elif rows.log_partition > result.log_partition and _width(rows) < _width(result):
-        interval = rows.interval
+        # what annealing leaves open above, rows do not rule out
+        interval = rows.interval[0], max(high, rows.interval[1])
     else:
         return result
     return result._replace(log_partition=rows.log_partition, interval=interval)
+
+
+def leaves_open(result, rows):
+    """Whether annealing may have missed half a nat, by what rows do not rule out."""
+    return rows.interval[1] > result.interval[0] + HALF_WIDTH
+
+
+def better_rows(first, followed):
+    """One of two estimates by rows, whose draws followed the model in the second."""
+    if followed.interval[0] > first.log_partition or _width(followed) < _width(first):
+        return followed
+    return first
+
+
+def rests_on_few(result):
+    """Whether the forward run alone leaves more than half a nat to either side.
+
+    The agreement of both directions hides it: `with_forward_error`.
+    """
+    return 0.5 * _width(result.forward) > HALF_WIDTH
+
+
+def is_wide(result):
+    """Whether likelihoods are uncertain by more than two nats."""
+    return _width(result) > MAX_WIDTH
 
 
 def is_contested(result, rows):
@@ -132,6 +162,19 @@ def summarise(log_weights, offset, sign):
     )
 
 
+def summarise_rounds(log_weights):
+    """The same of draws in several rounds (n_rounds, n_draws), whose q differ.
+
+    The interval covers the value of each round, too: a part that most rounds miss
+    shows there first.
+    """
+    result = summarise(log_weights.ravel(), 0.0, 1.0)
+    values = logsumexp(log_weights, axis=1) - np.log(log_weights.shape[1])
+    low, high = result.interval
+    ends = (float(min(low, values.min())), float(max(high, values.max())))
+    return result._replace(interval=ends)
+
+
 def combine(pair, offset):
     """Both directions, by the log weights of as many chains in each.
 
@@ -155,6 +198,17 @@ def combine(pair, offset):
         reverse=back,
         n_betas=len(pair.betas),
     )
+
+
+def with_forward_error(result):
+    """The result whose interval covers that of the forward run.
+
+    Reverse chains that start where forward chains have arrived are in the same modes,
+    in the same proportions, and so agree with them on what they have met by chance: a
+    mode that one forward chain has reached counts with the error of this one chain.
+    """
+    (low, high), (ahead_low, ahead_high) = result.interval, result.forward.interval
+    return result._replace(interval=(min(low, ahead_low), max(high, ahead_high)))
 
 
 def differ(result):

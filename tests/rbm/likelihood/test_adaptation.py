@@ -91,6 +91,22 @@ def test_rows_that_are_contested_get_more_temperatures():
         assert run(rows_at(value)) == alone
 
 
+def test_more_chains_along_the_same_temperatures():
+    rbm, model = random_model(6, 8)
+    pair = annealing.run_both(annealing.make_path(rbm, np.zeros(8), [0, 0.5, 1]), 20, 0)
+    one, two = (
+        adaptation.run_more_chains(rbm, np.zeros(8), pair, 0, n_jobs)
+        for n_jobs in (1, 2)
+    )
+    for a, b in zip(one, two, strict=True):
+        assert_array_equal(a, b)
+    assert_array_equal(one.betas, pair.betas)
+    assert len(one.forward) == len(one.reverse) == 80
+    assert not np.isin(pair.forward, one.forward).any()
+    result = estimates.combine(one, annealing.base_log_partition(rbm, np.zeros(8)))
+    assert result.interval[0] < naive.rbm_log_partition(model) < result.interval[1]
+
+
 @pytest.mark.parametrize("fractional", [False, True])
 def test_jobs_change_no_adapted_runs(fractional):
     rbm, _ = random_model(5, 7, fractional=fractional)

@@ -153,3 +153,58 @@ def test_precise_rows_contest_what_is_above_them(below, half_width, is_contested
     moved = estimates.shifted(rows, 2.0)
     assert moved.log_partition == rows.log_partition + 2.0
     assert moved.interval == (rows.interval[0] + 2.0, rows.interval[1] + 2.0)
+
+
+def estimate_of(value, half_width):
+    ends = (value - half_width, value + half_width)
+    return estimates.LogPartition(value, ends, 0.1, 99.0)
+
+
+def test_agreement_of_the_directions_hides_no_error_of_the_forward_run():
+    """One forward chain has most of the weight; reverse chains start from it."""
+    forward, reverse = np.zeros(100), np.full(100, -5.0)
+    forward[0], reverse[:40] = 5.0, 0.0
+    pair = Pair(np.linspace(0.0, 1.0, 10), forward, reverse, np.ones(1))
+    result = estimates.combine(pair, 0.0)
+    wider = estimates.with_forward_error(result)
+    assert wider.interval[0] <= result.forward.interval[0]
+    assert wider.interval[1] >= result.forward.interval[1]
+    assert wider._replace(interval=result.interval) == result
+    assert wider.interval[1] - wider.interval[0] > 2.0
+    assert estimates.rests_on_few(result) and estimates.is_wide(wider)
+    assert not estimates.is_wide(result)
+    calm = estimates.combine(gaussian_pair(0.5, 100, 1), 0.0)
+    assert not estimates.rests_on_few(calm)
+    assert not estimates.is_wide(estimates.with_forward_error(calm))
+
+
+@pytest.mark.parametrize(
+    ("value", "half_width", "is_open"),
+    [
+        # nothing above
+        (0.0, 0.1, False),
+        (-3.0, 0.5, False),
+        # perhaps a nat, or certainly
+        (0.0, 1.0, True),
+        (3.0, 0.1, True),
+    ],
+)
+def test_what_rows_leave_open(value, half_width, is_open):
+    annealed = estimates.combine(gaussian_pair(0.5, 100, 1), 0.0)
+    assert estimates.leaves_open(annealed, estimate_of(value, half_width)) == is_open
+
+
+def test_draws_that_followed_the_model_count_where_they_are_better():
+    first = estimate_of(0.0, 0.5)
+    for better in (estimate_of(-0.2, 0.1), estimate_of(4.0, 2.0)):
+        assert estimates.better_rows(first, better) == better
+    for other in (estimate_of(-0.2, 0.6), estimate_of(0.3, 1.0)):
+        assert estimates.better_rows(first, other) == first
+
+
+def test_an_interval_covers_the_values_of_all_rounds():
+    log_weights = np.zeros((4, 50))
+    log_weights[2] = 0.3
+    result = estimates.summarise_rounds(log_weights)
+    assert result.log_partition == pytest.approx(np.log((3 + np.exp(0.3)) / 4))
+    assert result.interval[0] <= 0.0 and result.interval[1] >= 0.3

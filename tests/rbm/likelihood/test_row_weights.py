@@ -5,7 +5,7 @@ import pytest
 from rbm_models import random_model, random_states, trapped_model
 
 from skbayesnn.rbm.likelihood import annealing, estimates, exact
-from skbayesnn.rbm.likelihood.row_weights import log_row_weights
+from skbayesnn.rbm.likelihood.row_weights import followed_weights, log_row_weights
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
@@ -59,3 +59,32 @@ def test_a_run_back_from_draws_of_the_model_finds_it_too():
     offset = annealing.base_log_partition(rbm, path.base)
     assert asked == [50]
     assert estimates.combine(pair, offset).reverse.log_partition > expected - 5.0
+
+
+def test_draws_that_follow_the_model_leave_the_rows():
+    """Rows below the barrier hardly have the states that hold the mass."""
+    rbm, expected = trapped_model(0.65)
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.random((500, 40)) < 0.12, rng.random((20, 40)) < 0.5])
+    rows = rows.astype(np.uint8)
+    by_rows = estimates.summarise(log_row_weights(rbm, rows, 1000, 0), 0.0, 1.0)
+    assert by_rows.interval[1] < expected - 5.0
+    followed = followed_weights(rbm, rows, 1000, 0)
+    found = estimates.summarise_rounds(followed)
+    assert found.log_partition == pytest.approx(expected, abs=0.05)
+    assert found.interval[0] < expected < found.interval[1]
+    np.testing.assert_array_equal(followed_weights(rbm, rows, 1000, 0), followed)
+    assert (followed_weights(rbm, rows, 1000, 1) != followed).any()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_the_mean_weight_of_each_round_is_the_partition_function(dtype):
+    rbm, _ = random_model(5, 6, 3, 0.7)
+    rows = random_states(20, 6, dtype=np.uint8).astype(dtype)
+    if dtype == np.float32:
+        rows = 0.25 + 0.5 * rows
+    weights = np.exp(followed_weights(rbm, rows, 1500, 1) - exact.log_partition(rbm))
+    errors = weights.std(axis=1) / np.sqrt(weights.shape[1])
+    assert (np.abs(weights.mean(axis=1) - 1.0) < 5.0 * errors + 1e-5).all()
+    # fewer draws than rows that follow
+    assert np.isfinite(followed_weights(rbm, rows, 3, 1)).all()
