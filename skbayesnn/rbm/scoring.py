@@ -150,11 +150,12 @@ default="auto"
 
             Z = E_q[exp(b . h) prod_i (1 + exp(a_i + (h W)_i)) / q(h)].
 
-        Where their error leaves open that annealing has missed half a nat, 16 rounds
-        follow in which q moves to the model: half of its rows are then draws of the
-        round before, resampled by their weights, and 100 Gibbs steps later (population
-        Monte Carlo [4]_). The second half of the rounds is the estimate, if its
-        interval is shorter, or above the first value.
+        Where their error leaves open that annealing has missed half a nat, or where the
+        interval of annealing is wider than 2 nats, 16 rounds follow in which q moves to
+        the model: half of its rows are then draws of the round before, resampled by
+        their weights, and 100 Gibbs steps later (population Monte Carlo [4]_). The
+        second half of the rounds is the estimate, if its interval is shorter, or above
+        the first value.
 
         "both" is this value where it is larger than that of annealing, by more than
         three standard errors or with a shorter interval. A smaller value counts for

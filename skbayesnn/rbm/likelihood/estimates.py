@@ -97,8 +97,13 @@ def with_rows(result, rows):
 
 
 def leaves_open(result, rows):
-    """Whether annealing may have missed half a nat, by what rows do not rule out."""
-    return rows.interval[1] > result.interval[0] + HALF_WIDTH
+    """Whether annealing may have missed half a nat, by what rows do not rule out.
+
+    Or rests on so few chains that it may err by a nat to either side: one with a mode
+    of its own is above all that the first draws from the rows know.
+    """
+    may_be_above = rows.interval[1] > result.interval[0] + HALF_WIDTH
+    return may_be_above or is_wide(result)
 
 
 def better_rows(first, followed):
