@@ -99,6 +99,17 @@ def overfits_or_cools(settings, adapting):
     return bool(overfits or has_decay_or_cools(settings, adapting))
 
 
+def overfits_in_the_end(adapting):
+    """Whether the training rows still gain, where the validation rows do not.
+
+    What these lose may be within the error of the estimates. That is the error of the
+    partition function: what the training rows gain beyond it is learned.
+    """
+    current, best = adapting[:2]
+    gained = current.log_likelihood - best.log_likelihood
+    return current.validation < best.validation and gained > noise(current, best)
+
+
 def has_decay(settings, adapting):
     """Whether the model has a larger weight decay than given, as it has overfitted."""
     return adapting.plan.weight_decay > settings.update.weight_decay

@@ -9,7 +9,8 @@ After each round, the log-likelihoods of training and validation rows decide:
   a smaller weight decay, if the best model had less; half of the step size.
 - The validation rows lost in two rounds while the training rows gained: the model
   overfits. Training returns to the best model, with a larger weight decay. It does the
-  same where several rounds with a weight decay have gained next to nothing (`gains`).
+  same where several rounds with a weight decay have gained next to nothing (`gains`),
+  and where four times the updates gained next to nothing but for the training rows.
 - Four times the updates gained next to nothing, or several changes did not help:
   training returns to the best model, and ends with a round in which the step size falls
   to zero.
@@ -158,12 +159,14 @@ def decide(settings, n_rows, adapting):
     if current.n_updates >= settings.max_updates:
         end = "max_updates is reached"
     stalls = gains.stalls(settings, adapting)
-    if plan.n_losses >= _PATIENCE or stalls:
+    has_converged = gains.has_converged(adapting)
+    overfits = has_converged and gains.overfits_in_the_end(adapting)
+    if plan.n_losses >= _PATIENCE or stalls or overfits:
         changed = _changed(settings, n_rows, adapting, stalls)
         if changed is not None and not end:
             return adapting._replace(current=best, plan=changed), False
         end = end or "other settings do not help any more"
-    if not end and gains.has_converged(adapting):
+    if not end and has_converged:
         end = "the last three quarters of the updates have gained next to nothing"
     if end:
         plan = plan._replace(

@@ -279,3 +279,25 @@ def test_a_return_is_printed_with_what_changes(capsys):
         "training: last round, from the model of 900 updates to a step size of 0, "
         "because max_updates is reached",
     ]
+
+
+@pytest.mark.parametrize(
+    "train, validation, gets_decay",
+    [(-24.0, -30.1, True), (-24.0, -30.0, False), (-24.9, -30.1, False)],
+    ids=["overfits", "does not lose", "does not learn"],
+)
+def test_a_converged_model_that_overfits_within_the_errors(
+    train, validation, gets_decay
+):
+    """The gap between the rows is more certain than the likelihoods."""
+    best = point(-30.0, train=-25.0, n_updates=1000, error=0.2)
+    later = path_of([1000] * 4, [-30.0] + [validation] * 3)
+    current = point(validation, train=train, n_updates=4000, error=0.2)
+    current = current._replace(path=later)
+    found, done = decide(current, best)
+    assert not done and found.current is found.best is best
+    assert (found.plan.weight_decay > 0.0) == gets_decay
+    assert found.plan.cools != gets_decay
+    # no further one where those before were in vain
+    found, _ = decide(current, best, n_in_vain=1, score_at_change=-30.0)
+    assert found.plan.cools and found.plan.weight_decay == 0.0
