@@ -49,6 +49,9 @@ _LEAST_COVERED = 0.6
 _N_ROWS = 2000
 # A smaller gain is next to nothing, nats; and standard errors that it has to exceed.
 _LEAST_GAIN, _CERTAIN = 0.02, 3.0
+# Standard errors by which one partition function has to exceed the other: weights have
+# heavier tails than their errors tell.
+_CLEARLY = 4.0
 # Fraction of the largest variance below which a component is none.
 _LEAST_VARIANCE = 1e-9
 # Precision of a shift of one standard deviation before any state is seen.
@@ -184,7 +187,7 @@ def _misses_modes(sample, target, units):
 def _better(*samples):
     """The sample that has not missed what the other has met, or the larger one."""
     low, high = sorted(samples, key=lambda one: one.log_partition)
-    chance = _CERTAIN * np.hypot(low.error, high.error)
+    chance = _CLEARLY * np.hypot(low.error, high.error)
     if high.log_partition - low.log_partition > chance:
         return high
     return max(samples, key=lambda one: one.size)

@@ -109,10 +109,10 @@ def test_a_sample_that_has_missed_a_mode_does_not_count():
     uneven = even._replace(log_weights=np.log(np.arange(1, 101) / 5050.0))
     assert uneven.size < even.size == pytest.approx(100.0)
     assert mode_correction._better(uneven, even) is even
-    # by three standard errors of both
+    # by four standard errors of both
     assert uneven.error == pytest.approx(np.sqrt(1.0 / uneven.size - 0.01))
     assert even.error == pytest.approx(0.0, abs=1e-6)
-    chance = 3.0 * uneven.error
+    chance = 4.0 * uneven.error
     alike = uneven._replace(log_partition=5.0 + 0.9 * chance)
     assert mode_correction._better(alike, even) is even
     higher = uneven._replace(log_partition=5.0 + 1.1 * chance)
