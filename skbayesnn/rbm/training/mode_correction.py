@@ -49,6 +49,8 @@ _LEAST_COVERED = 0.6
 _N_ROWS = 2000
 # A smaller gain is next to nothing, nats; and standard errors that it has to exceed.
 _LEAST_GAIN, _CERTAIN = 0.02, 3.0
+# Standard errors by which it may be larger than few states tell.
+_OPEN = 2.0
 # Standard errors by which one partition function has to exceed the other: weights have
 # heavier tails than their errors tell.
 _CLEARLY = 4.0
@@ -104,8 +106,10 @@ def find_shift(rbm, base, rows, n_betas, seed, n_jobs=None):
     seed : int
     n_jobs : int or None
     """
-    n_betas = _temperatures(rbm, base, n_betas, seed, n_jobs)
     target = rows.mean()
+    few, n_betas = _few_states(rbm, base, n_betas, seed, n_jobs)
+    if not _may_gain(few, target, len(rows)):
+        return None
 
     def draw(number):
         """A `Sample`; None if it tells too little."""
@@ -154,16 +158,29 @@ def _shift_by(sample, target, n_rows):
     return best
 
 
-def _temperatures(rbm, base, n_betas, seed, n_jobs):
-    """So many temperatures that a fraction of few states has even weights."""
+def _few_states(rbm, base, n_betas, seed, n_jobs):
+    """A `Sample` of few states, by so many temperatures that its weights are even."""
     most = min(_MOST_BETAS, _MOST_WORK / (_FEW_STATES * max(rbm.weights.size, 1)))
+    few = _annealed(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
     # bound: _MOST_BETAS
-    while 2 * n_betas <= most:
-        few = _annealed(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
-        if few.size >= _ENOUGH * len(few.states):
-            break
+    while few.size < _ENOUGH * len(few.states) and 2 * n_betas <= most:
         n_betas *= 2
-    return n_betas
+        few = _annealed(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
+    return few, n_betas
+
+
+def _may_gain(few, target, n_rows):
+    """Whether few states leave open that a shift gains something.
+
+    By the quadratic part of L, at its best: half of the squared mean of z, less what
+    chance adds to it in the states and in the rows.
+    """
+    weights = np.exp(few.log_weights)
+    mean = weights @ few.states
+    z = (target - mean) @ _components(few.states - mean, weights)
+    chance = 1.0 / few.size + 1.0 / n_rows
+    gain, error = 0.5 * (z @ z - len(z) * chance), chance * np.sqrt(0.5 * len(z))
+    return gain + _OPEN * error >= _LEAST_GAIN
 
 
 def _draw(rbm, base, rows, n_betas, seed, n_jobs):

@@ -81,6 +81,26 @@ def test_a_model_that_agrees_stays(seed):
     assert shift_for(model_of(0.25), modes_in([0.75, 0.25], seed=seed), seed) is None
 
 
+def test_few_states_tell_where_nothing_is_to_be_had(monkeypatch):
+    rng = np.random.default_rng(0)
+    states = (rng.random((4000, N_FEATURES)) < 0.3).astype(float)
+
+    def few(n):
+        return mode_correction.Sample(states[:n], np.full(n, -np.log(n)), 0.0)
+
+    rows = states[2000:].mean(axis=0)
+    assert not mode_correction._may_gain(few(2000), rows, 2000)
+    # of 100 states, chance may hide more than the least gain
+    assert mode_correction._may_gain(few(100), rows, 2000)
+    assert mode_correction._may_gain(few(2000), rows + 0.2, 2000)
+    # then no more are drawn
+    monkeypatch.setattr(mode_correction, "_draw", lambda *a: pytest.fail("drawn"))
+    X = modes_in([0.75, 0.25])
+    moved = mode_correction.Sample(X.astype(float), np.full(len(X), -np.log(len(X))), 0)
+    monkeypatch.setattr(mode_correction, "_annealed", lambda *a: moved)
+    assert shift_for(model_of(0.7), X) is None
+
+
 def test_units_without_weights_and_constant_features():
     X = np.zeros((50, 3), dtype=bool)
     rbm = rbm_model.make_rbm(np.zeros((2, 3)), np.zeros(2), np.full(3, -200.0))
