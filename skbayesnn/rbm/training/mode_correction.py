@@ -52,8 +52,9 @@ _LEAST_GAIN, _CERTAIN = 0.02, 3.0
 # Standard errors by which it may be larger than few states tell.
 _OPEN = 2.0
 # Standard errors by which one partition function has to exceed the other: weights have
-# heavier tails than their errors tell.
-_CLEARLY = 4.0
+# heavier tails than their errors tell. A sample that may have missed more than so many
+# nats is not believed, however uncertain the other one is.
+_CLEARLY, _MOST_MISSED = 4.0, 0.5
 # Fraction of the largest variance below which a component is none.
 _LEAST_VARIANCE = 1e-9
 # Precision of a shift of one standard deviation before any state is seen.
@@ -204,7 +205,7 @@ def _misses_modes(sample, target, units):
 def _better(*samples):
     """The sample that has not missed what the other has met, or the larger one."""
     low, high = sorted(samples, key=lambda one: one.log_partition)
-    chance = _CLEARLY * np.hypot(low.error, high.error)
+    chance = min(_MOST_MISSED, _CLEARLY * np.hypot(low.error, high.error))
     if high.log_partition - low.log_partition > chance:
         return high
     return max(samples, key=lambda one: one.size)

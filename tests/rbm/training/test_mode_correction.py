@@ -137,6 +137,14 @@ def test_a_sample_that_has_missed_a_mode_does_not_count():
     assert mode_correction._better(alike, even) is even
     higher = uneven._replace(log_partition=5.0 + 1.1 * chance)
     assert mode_correction._better(higher, even) is higher
+    # nor is half a nat taken for chance where few states have the weights
+    few = np.full(100, -50.0)
+    few[:3] = -np.log(3.0)
+    uncertain = mode_correction.Sample(states, few, 5.4)
+    assert 4.0 * uncertain.error > 1.0
+    assert mode_correction._better(uncertain, even) is even
+    higher = uncertain._replace(log_partition=5.6)
+    assert mode_correction._better(higher, even) is higher
     assert mode_correction._better(even, higher) is higher
 
 
