@@ -131,7 +131,14 @@ def find_shift(rbm, base, rows, n_betas, seed, n_jobs=None):
         return None
     gain, error = _gain(sample, shift.biases, target)
     shift = shift._replace(gain=gain, error=error)
-    return shift if _is_certain(shift) else None
+    if not _is_certain(shift):
+        return None
+    # nor does it count if states that neither sample had become likely by it
+    moved = rbm._replace(visible=(rbm.visible + shift.biases).astype(np.float32))
+    place = int(derived_seed(seed, Stream.PROPORTIONS, 2))
+    after = _draw(moved, base, rows, n_betas, place, n_jobs).log_partition
+    tilted = logsumexp(sample.log_weights + sample.states @ shift.biases)
+    return shift if after < sample.log_partition + tilted + _MOST_MISSED else None
 
 
 def _is_certain(shift):
