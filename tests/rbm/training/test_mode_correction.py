@@ -101,6 +101,25 @@ def test_few_states_tell_where_nothing_is_to_be_had(monkeypatch):
     assert shift_for(model_of(0.7), X) is None
 
 
+@pytest.mark.parametrize("excess, stays", [(0.4, False), (0.6, True)])
+def test_a_shift_that_makes_other_states_likely_does_not_count(
+    excess, stays, monkeypatch
+):
+    """States that no sample had show in the partition function of the shifted model."""
+    draw, drawn = mode_correction._draw, []
+
+    def with_others(rbm, *others):
+        sample = draw(rbm, *others)
+        drawn.append(rbm)
+        by = excess if len(drawn) == 3 else 0.0
+        return sample._replace(log_partition=log_partition(rbm) + by)
+
+    monkeypatch.setattr(mode_correction, "_draw", with_others)
+    X, rbm = modes_in([0.75, 0.25]), model_of(0.7)
+    assert (shift_for(rbm, X) is None) == stays
+    assert len(drawn) == 3 and drawn[0] is drawn[1] is rbm
+
+
 def test_units_without_weights_and_constant_features():
     X = np.zeros((50, 3), dtype=bool)
     rbm = rbm_model.make_rbm(np.zeros((2, 3)), np.zeros(2), np.full(3, -200.0))
