@@ -40,6 +40,11 @@ class Estimate(NamedTuple):
         return bool(abs(self.value - other.value) > _CONTRADICTION * error)
 
 
+def larger(one, other):
+    """Of two estimates that miss what they do not meet."""
+    return one if one.value > other.value else other
+
+
 def n_states(n_chains, n_updates):
     """States that are to tell what a round of so many updates has changed; 0 if none.
 

@@ -4,9 +4,10 @@ One is a short annealing, from independent features to the model and from the ch
 the training back. Its forward direction alone errs upwards, by more than the models of
 a training differ. Each tells how many temperatures the next one needs, and where.
 
-The other draws the hidden states of rows of data (`likelihood.row_weights`): a mode of
-the data which the model overrates, and to which no annealed chain comes, is in it. What
-either misses makes the model look better, so the lower likelihood of both counts.
+The other draws the hidden states of rows of data (`row_estimates`): a mode of the data
+which the model overrates, and to which no annealed chain comes, is in it. What either
+misses makes the model look better, so the lower likelihood of both counts. A precise
+estimate follows the model from there where the rows leave open what it has missed.
 
 A prediction from the last model, by what `changes` says of the round between both, is
 more certain than either, unless they contradict it.
@@ -19,11 +20,9 @@ import numpy as np
 from ..._random import Stream, derived_seed
 from ..likelihood import annealing, exact
 from ..likelihood.adaptation import respace
-from ..likelihood.bound import log_partition_bound
-from ..likelihood.estimates import acceptance_ratio, combine, summarise
-from ..likelihood.row_weights import log_row_weights
-from ..model import is_standard
-from .changes import Estimate, reconcile
+from ..likelihood.estimates import acceptance_ratio, combine
+from . import row_estimates
+from .changes import Estimate, larger, reconcile
 from .row_probabilities import log_probabilities, monitored_rows
 
 # Units of the smaller side up to which the states are enumerated.
@@ -35,9 +34,6 @@ _FEWEST, _MOST = 100, 3200
 # Standard deviation of the log weights above which temperatures are doubled, and below
 # which they are halved.
 _MANY, _FEW = 1.0, 0.3
-# Draws from the hidden states of rows, and the most rows of which they are: of a short
-# estimate and of a precise one.
-_SHORT, _PRECISE = (500, 2000), (4000, 10000)
 # Training rows whose states bound the log partition function of a precise estimate.
 _N_BOUNDING = 5000
 
@@ -115,10 +111,10 @@ def track(
         return tracked(Estimate(exact.log_partition(rbm), 0.0))
     seed = int(derived_seed(job.seed, Stream.TRACKING, number))
     path = annealing.make_path(rbm, base, betas)
-    known = _by_rows(rbm, values, monitored, _SHORT, seed)
+    known = row_estimates.short(rbm, values, monitored, seed)
 
     def annealed(pair):
-        return _larger(_by_annealing(path, pair), known)
+        return larger(_by_annealing(path, pair), known)
 
     pair = annealing.run_both(path, _N_CHAINS, seed, n_jobs, draws)
     level = annealed(pair)
@@ -185,15 +181,16 @@ def measure(rbm, base, job, number, n_betas, n_jobs=None, *, draws=None):
     seed = int(derived_seed(job.seed, Stream.TRACKING, number, 1))
     some = monitored_rows(job.train, job.seed, _N_BOUNDING)
     rows = [(values, job.validation), (log_probabilities(rbm, some), some)]
-    known = _by_rows(rbm, rows, job.train, _PRECISE, seed)
+    known = row_estimates.precise(rbm, rows, job.train, seed)
     path = annealing.make_path(rbm, base, np.linspace(0.0, 1.0, n_betas // 4 + 1))
     pair = annealing.run_both(path, _N_CHAINS, seed, n_jobs, draws)
     path = path._replace(betas=respace(pair.betas, pair.lengths, n_betas))
     pair = annealing.run_both(path, _MANY_CHAINS, seed, n_jobs, draws)
     annealed = _by_annealing(path, pair)
+    known = row_estimates.followed(rbm, job.train, annealed, known, seed)
     found = combine(pair, annealing.base_log_partition(rbm, base))
     directions = found.forward.log_partition, found.reverse.log_partition
-    log_partition, error = _larger(annealed, known)
+    log_partition, error = larger(annealed, known)
     missed = max(0.0, known.value - min(annealed.value, *directions))
     forward, reverse = (float(energy - max(one, known.value)) for one in directions)
     return Measured(float(energy - log_partition), forward, reverse, error, missed)
@@ -204,28 +201,6 @@ def _by_annealing(path, pair):
     ratio, error = acceptance_ratio(pair.forward, pair.reverse)
     value = annealing.base_log_partition(path.rbm, path.base) + ratio
     return Estimate(float(value), float(error))
-
-
-def _by_rows(rbm, values, rows, amount, seed):
-    """What rows say at least: the sum over their states, or their hidden states.
-
-    ``values`` are pairs of log probabilities and their `Rows`; the hidden states are
-    those of ``rows``, as many as ``amount`` says.
-    """
-    bound = max(log_partition_bound(one, of.are_states) for one, of in values)
-    if not is_standard(rbm):
-        return Estimate(bound, 0.0)
-    n_draws, n_rows = amount
-    log_weights = log_row_weights(rbm, rows.spread(n_rows), n_draws, seed)
-    found = summarise(log_weights, 0.0, 1.0)
-    # the interval is three standard errors to both sides
-    error = (found.interval[1] - found.log_partition) / 3.0
-    return _larger(Estimate(found.log_partition, error), Estimate(bound, 0.0))
-
-
-def _larger(one, other):
-    """Of two estimates that miss what they do not meet."""
-    return one if one.value > other.value else other
 
 
 def _next_betas(pair, most):

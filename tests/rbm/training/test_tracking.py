@@ -13,7 +13,7 @@ from rbm_models import (
 
 from skbayesnn._persistence import Checkpoint
 from skbayesnn.rbm.likelihood import exact
-from skbayesnn.rbm.training import tracking
+from skbayesnn.rbm.training import row_estimates, tracking
 from skbayesnn.rbm.training.changes import Estimate
 from skbayesnn.rbm.training.job import Job
 from skbayesnn.rbm.training.rows import Rows
@@ -64,7 +64,7 @@ def test_small_models_are_enumerated(sizes, fractional):
 
 def test_a_doubtful_estimate_gets_three_times_the_chains(monkeypatch):
     # annealing alone
-    monkeypatch.setattr(tracking, "_SHORT", (2, 1))
+    monkeypatch.setattr(row_estimates, "_SHORT", (2, 1))
     rbm, _ = random_model(18, 17, 1, 0.5)
     asked = []
 
@@ -215,7 +215,7 @@ def track_with(predicted, rbm, monkeypatch):
         n_chains.append(n)
         return run_both(path, n, *more)
 
-    monkeypatch.setattr(tracking, "_SHORT", (2, 1))
+    monkeypatch.setattr(row_estimates, "_SHORT", (2, 1))
     monkeypatch.setattr(tracking.annealing, "run_both", counted)
     found = track(rbm, predicted=predicted)
     monkeypatch.undo()
