@@ -139,7 +139,7 @@ def warn_if_no_counts(rows):
         return
     distinct, times = np.unique(rows.index, return_counts=True)
     n_rows = len(distinct)
-    has_most_states = 2 * n_rows >= 2.0**rows.n_features
+    has_most_states = np.log2(2 * n_rows) >= rows.n_features
     if times.sum() < _MANY_COPIES * n_rows or has_most_states:
         return
     once = Rows(rows.X, rows.threshold, distinct)

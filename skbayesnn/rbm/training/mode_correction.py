@@ -3,7 +3,8 @@ r"""How likely the modes of a trained model are, set right by its visible biases
 Persistent chains that hardly move between modes follow the data within each of them,
 and do not tell how likely the model has made each: of a survey with a question that
 others skip, 25 % of the rows had skipped it, and 47 % of the states of a trained model.
-Weighted states tell: of annealed chains, or with the hidden states of rows (see
+Independent states tell, where the hidden ones are few enough to be listed. Else
+weighted states do: of annealed chains, or with the hidden states of rows (see
 `likelihood.row_weights`). Those that have missed a part of the mass give a smaller
 partition function; of two that agree within their errors, those with the more even
 weights count.
@@ -26,7 +27,8 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from ..._random import Stream, derived_seed
+from ..._random import Stream, derived_seed, generator
+from .. import listed_states
 from ..likelihood import annealing
 from ..likelihood.adaptation import respace
 from ..likelihood.row_weights import draw_weighted
@@ -169,11 +171,11 @@ def _shift_by(sample, target, n_rows):
 def _few_states(rbm, base, n_betas, seed, n_jobs):
     """A `Sample` of few states, by so many temperatures that its weights are even."""
     most = min(_MOST_BETAS, _MOST_WORK / (_FEW_STATES * max(rbm.weights.size, 1)))
-    few = _annealed(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
+    few = _of_model(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
     # bound: _MOST_BETAS
     while few.size < _ENOUGH * len(few.states) and 2 * n_betas <= most:
         n_betas *= 2
-        few = _annealed(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
+        few = _of_model(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
     return few, n_betas
 
 
@@ -193,8 +195,8 @@ def _may_gain(few, target, n_rows):
 
 def _draw(rbm, base, rows, n_betas, seed, n_jobs):
     """A `Sample` of many states."""
-    sample = _annealed(rbm, base, (_N_STATES, n_betas), seed, n_jobs)
-    if is_standard(rbm):
+    sample = _of_model(rbm, base, (_N_STATES, n_betas), seed, n_jobs)
+    if is_standard(rbm) and not listed_states.can_list(rbm):
         sample = _better(sample, _from_rows(rbm, rows, seed))
     return sample
 
@@ -227,14 +229,37 @@ def _sample(states, log_weights, offset=0.0):
 def _from_rows(rbm, rows, seed):
     """The `Sample` by the hidden states of rows."""
     log_weights, h = draw_weighted(rbm, rows.spread(_N_ROWS), _N_STATES, seed)
-    place = np.uint64(derived_seed(seed, Stream.PROPORTIONS)), 0, 0
-    states = rbm.units.draw(product(h, rbm.weights), rbm.visible, place)
+    states = rbm.units.draw(product(h, rbm.weights), rbm.visible, _place(seed))
     return _sample(states, log_weights)
 
 
-def _annealed(rbm, base, amount, seed, n_jobs):
-    """The `Sample` of annealed chains."""
+def _place(seed):
+    """Of the random numbers of visible states."""
+    return np.uint64(derived_seed(seed, Stream.PROPORTIONS)), 0, 0
+
+
+def _of_model(rbm, base, amount, seed, n_jobs):
+    """The `Sample` of so many states, by so many temperatures if need be."""
     n_states, n_betas = amount
+    if listed_states.can_list(rbm):
+        return _independent(rbm, n_states, seed)
+    return _annealed(rbm, base, n_states, n_betas, seed, n_jobs)
+
+
+def _independent(rbm, n_states, seed):
+    """The `Sample` with hidden states by their probabilities, which are listed."""
+    listed = listed_states.all_of(rbm)
+    log_p = listed.log_weights + rbm.units.log_partitions(listed.y).sum(axis=1)
+    log_partition = float(logsumexp(log_p))
+    rng = generator(seed, Stream.PROPORTIONS)
+    chosen = rng.choice(len(log_p), n_states, p=np.exp(log_p - log_partition))
+    inputs = (listed.y[chosen] - rbm.visible).astype(np.float32)
+    states = rbm.units.draw(inputs, rbm.visible, _place(seed))
+    return _sample(states, np.zeros(n_states), log_partition)
+
+
+def _annealed(rbm, base, n_states, n_betas, seed, n_jobs):
+    """The `Sample` of annealed chains."""
     path = annealing.make_path(rbm, base, np.linspace(0.0, 1.0, n_betas // 4 + 1))
     most = int(_MOST_WORK / (n_betas * max(rbm.weights.size, 1)))
     n_states = min(n_states, max(_FEWEST_STATES, most))

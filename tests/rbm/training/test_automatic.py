@@ -451,6 +451,15 @@ def test_features_of_which_none_varies_with_another(cls, n_varied):
     assert model.score(X) == pytest.approx(independent_score(X), abs=0.1)
 
 
+@pytest.mark.parametrize("n_features", [1023, 1024, 1100])
+def test_more_features_than_a_float_has_powers_of_two(n_features):
+    """Words of documents; the number of states is beyond the largest float."""
+    rng = np.random.default_rng(0)
+    X = rng.random((60, n_features)) < np.where(np.arange(60) < 30, 0.5, 0.02)[:, None]
+    model = ContrastiveDivergenceRBM(4, max_updates=200, random_state=0).fit(X)
+    assert model.score(X) > independent_score(X)
+
+
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_single_row_to_learn_from(seed):
