@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from time_limits import limited
 
+from skbayesnn.rbm.training import mode_correction
 from skbayesnn.sparse_bayes.learning import cycle
 
 # before anything imports matplotlib
@@ -53,6 +54,18 @@ def callbacks():
     return pytest.importorskip(
         "sklearn.callback", reason="callbacks need scikit-learn 1.9 or later"
     )
+
+
+@pytest.fixture(scope="module")
+def few_weighted_states():
+    """What sets the modes of a trained model right sees fewer of its states.
+
+    For tests of something else: with all states it takes longer than a short training.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mode_correction, "_N_STATES", 1000)
+        patch.setattr(mode_correction, "_FEW_STATES", 400)
+        yield
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from skbayesnn import (
 )
 
 pytestmark = [
+    pytest.mark.usefixtures("few_weighted_states"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     # the checks feed normal deviates, which an RBM takes as 0 and 1
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning"),

@@ -49,6 +49,7 @@ from skbayesnn.rbm.training.path import Point
 from skbayesnn.rbm.training.rows import Rows
 from skbayesnn.rbm.training.training_result import Training
 
+pytestmark = pytest.mark.usefixtures("few_weighted_states")
 of_each_kind = pytest.mark.parametrize("kind", AUTOMATIC)
 # Of one kind by default, where both have the code in common.
 mostly_kind_rounds = pytest.mark.parametrize(
