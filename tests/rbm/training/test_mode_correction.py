@@ -14,6 +14,8 @@ from skbayesnn.rbm.training.rows import Rows
 from skbayesnn.rbm.training.start import base_of
 
 N_FEATURES = 12
+# Temperatures: more of them tell the same of so few features.
+N_BETAS = 250
 
 
 def modes_in(fractions, n_rows=2000, seed=0):
@@ -50,13 +52,14 @@ def log_likelihood(rbm, X):
 
 def shift_for(rbm, X, seed=0):
     rows = Rows(X, 0.5)
-    return mode_correction.find_shift(rbm, base_of(rows), rows, 2000, seed)
+    return mode_correction.find_shift(rbm, base_of(rows), rows, N_BETAS, seed)
 
 
 @pytest.fixture(autouse=True)
 def fewer_states(monkeypatch):
     """Enough for a model of few features."""
     monkeypatch.setattr(mode_correction, "_N_STATES", 2000)
+    monkeypatch.setattr(mode_correction, "_MOST_BETAS", N_BETAS)
 
 
 @pytest.mark.parametrize("fraction", [0.2, 0.5])
@@ -222,14 +225,16 @@ def test_large_models_get_fewer_states_and_no_more_temperatures(monkeypatch):
         return forward(path, n_states, *others)
 
     monkeypatch.setattr(mode_correction.annealing, "run_forward", counted)
+    monkeypatch.setattr(mode_correction, "_MOST_BETAS", 2 * N_BETAS)
     shift_for(rbm, X)
-    assert (2000, 2000) in runs
+    assert (2 * N_BETAS, 2000) in runs
     runs.clear()
     # twice as much work would be too much
-    monkeypatch.setattr(mode_correction, "_MOST_WORK", 1000 * 2000 * rbm.weights.size)
+    most = N_BETAS * 1000 * rbm.weights.size
+    monkeypatch.setattr(mode_correction, "_MOST_WORK", most)
     shift_for(rbm, X)
     assert {n for _, n in runs} == {250, 1000}
-    assert {n for n, _ in runs} == {500, 2000}
+    assert {n for n, _ in runs} == {N_BETAS // 4, N_BETAS}
     runs.clear()
     monkeypatch.setattr(mode_correction, "_MOST_WORK", 1.0)
     shift_for(rbm, X)
