@@ -295,8 +295,8 @@ class FrankWolfeRBM(BaseRBM):
     >>> from sklearn.datasets import load_digits
     >>> from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
     >>> X = load_digits().data > 7
-    >>> trainer = ContrastiveDivergenceRBM(max_updates=50)
-    >>> rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(X[:100])
+    >>> trainer = ContrastiveDivergenceRBM(max_updates=20)
+    >>> rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(X[:200])
     >>> rbm.transform(X).shape == (1797, rbm.n_components_)
     True
 
