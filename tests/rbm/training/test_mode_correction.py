@@ -55,14 +55,18 @@ def shift_for(rbm, X, seed=0):
     return mode_correction.find_shift(rbm, base_of(rows), rows, N_BETAS, seed)
 
 
-@pytest.fixture(autouse=True)
-def fewer_states(monkeypatch):
-    """Enough for a model of few features."""
+@pytest.fixture(autouse=True, params=[False])
+def fewer_states(request, monkeypatch):
+    """Enough for a model of few features, of which nothing is listed by default."""
+    if not request.param:
+        listed = mode_correction.listed_states
+        monkeypatch.setattr(listed, "can_list", lambda rbm: False)
     monkeypatch.setattr(mode_correction, "_N_STATES", 2000)
     monkeypatch.setattr(mode_correction, "_MOST_BETAS", N_BETAS)
 
 
 @pytest.mark.parametrize("fraction", [0.2, 0.5])
+@pytest.mark.parametrize("fewer_states", [False, True], indirect=True)
 @pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_modes_get_their_share(fraction, seed):
     X, rbm = (
@@ -79,9 +83,26 @@ def test_modes_get_their_share(fraction, seed):
     assert gain > 0.1
 
 
+@pytest.mark.parametrize("fewer_states", [False, True], indirect=True)
 @pytest.mark.parametrize("seed", first_by_default(range(5)))
 def test_a_model_that_agrees_stays(seed):
     assert shift_for(model_of(0.25), modes_in([0.75, 0.25], seed=seed), seed) is None
+
+
+@pytest.mark.parametrize("fewer_states", [True], indirect=True)
+def test_listed_states_need_no_annealing(monkeypatch):
+    """Their shares are those of the model within chance, in both modes."""
+    rbm, states = model_of(0.3), all_states(N_FEATURES)
+    for name in ("_annealed", "_from_rows"):
+        monkeypatch.setattr(mode_correction, name, lambda *a: pytest.fail("estimated"))
+    rows = Rows(modes_in([0.75, 0.25]), 0.5)
+    sample = mode_correction._draw(rbm, base_of(rows), rows, N_BETAS, 0, None)
+    assert sample.size == pytest.approx(2000) and sample.error < 1e-6
+    assert sample.log_partition == pytest.approx(log_partition(rbm))
+    p = np.exp(-rbm_model.free_energy(rbm, states) - log_partition(rbm))
+    error = np.sqrt(p @ states * (1.0 - p @ states) / 2000)
+    assert (np.abs(sample.states.mean(axis=0) - p @ states) < 5.0 * error).all()
+    assert shift_for(model_of(0.7), rows.X).gain > 0.1
 
 
 def test_few_states_tell_where_nothing_is_to_be_had(monkeypatch):
