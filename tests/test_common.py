@@ -45,8 +45,8 @@ SMALL_SEARCH = dict(
 )
 # Cheap, but of each kind: few cycles, updates and chains, which the checks do not see.
 ESTIMATORS = [
-    SparseBayesMLPRegressor(max_cycles=10, random_state=0),
-    SparseBayesNARXRegressor(skip_connection=False, max_cycles=10, random_state=0),
+    SparseBayesMLPRegressor(max_cycles=4, random_state=0),
+    SparseBayesNARXRegressor(skip_connection=False, max_cycles=4, random_state=0),
     SparseBayesNARXRegressor(
         3,
         2,
@@ -57,7 +57,7 @@ ESTIMATORS = [
         max_cycles=2,
     ),
     SparseBayesNARXRegressorCV(
-        (1, 2), (1.0,), cv=2, n_estimators=1, hidden_layer_sizes=1, max_cycles=1
+        (1,), (1.0,), cv=2, n_estimators=1, hidden_layer_sizes=1, max_cycles=1
     ),
     DynamicSystemRegressor(
         ("linear", "network"), n_estimators=2, max_cycles=1, **SMALL_SEARCH
