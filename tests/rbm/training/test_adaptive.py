@@ -14,6 +14,8 @@ from rbm_estimators import (
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.rbm.learning import contrastive, mixing
 
+pytestmark = pytest.mark.usefixtures("few_weighted_states")
+
 
 @pytest.mark.slow
 def test_likelihoods_that_are_exact_end_no_training_on_a_plateau():

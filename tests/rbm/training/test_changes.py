@@ -16,6 +16,8 @@ from skbayesnn.rbm.likelihood import exact
 from skbayesnn.rbm.training import adaptive, changes, plans
 from skbayesnn.rbm.training.changes import Estimate
 
+pytestmark = pytest.mark.usefixtures("few_weighted_states")
+
 N_CHAINS = 50
 
 

@@ -99,9 +99,10 @@ def test_what_no_pair_tells_is_learned(model, seed):
 
 def test_it_depends_on_neither_threads_nor_types():
     X = xor(200, 0)
-    one = ContrastiveDivergenceRBM(8, random_state=0).fit(X)
+    model = ContrastiveDivergenceRBM(8, max_updates=200, random_state=0)
+    one = clone(model).fit(X)
     for rows, n_jobs in ((X, 2), (X.astype(np.float64), 1), (X.astype(bool), 1)):
-        other = ContrastiveDivergenceRBM(8, n_jobs=n_jobs, random_state=0).fit(rows)
+        other = clone(model).set_params(n_jobs=n_jobs).fit(rows)
         assert_array_equal(one.components_, other.components_)
 
 

@@ -13,6 +13,8 @@ from skbayesnn.rbm.training import pair_tree
 from skbayesnn.rbm.training.pair_tree import tree_model
 from skbayesnn.rbm.training.rows import Rows
 
+pytestmark = pytest.mark.usefixtures("few_weighted_states")
+
 # Probabilities that a feature repeats, or with the second half reverses, the one
 # before it.
 REPEATS = np.array([0.9, 0.8, 0.95, 0.1, 0.2, 0.3, 0.85])
@@ -180,5 +182,6 @@ def test_more_features_than_the_limit_have_no_tree(monkeypatch):
     X, _ = chain(200)
     monkeypatch.setattr(pair_tree, "MAX_FEATURES", 5)
     monkeypatch.setattr(pair_tree, "tree_model", None)
-    model = FrankWolfeRBM(random_state=0).fit(X)
+    trainer = ContrastiveDivergenceRBM(max_updates=20)
+    model = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(X)
     assert model.n_components_ >= 1

@@ -39,6 +39,8 @@ from skbayesnn.rbm.training.path import Point
 from skbayesnn.rbm.training.rows import Rows
 from skbayesnn.rbm.training.trials import Trial, effort_of
 
+pytestmark = pytest.mark.usefixtures("few_weighted_states")
+
 N_FEATURES, NOISE = 20, 0.05
 # Modes of a mixture: k + 1 of them are what k units can hold.
 MODES = np.random.default_rng(3).random((4, N_FEATURES)) < 0.5
