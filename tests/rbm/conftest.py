@@ -2,6 +2,7 @@
 
 import pytest
 from rbm_estimators import MODELS, digits, toy_data
+from rbm_kept_inputs import assert_kept
 from sklearn.base import clone
 
 from skbayesnn import ContrastiveDivergenceRBM
@@ -9,6 +10,13 @@ from skbayesnn.rbm import states as products
 from skbayesnn.rbm import threads
 from skbayesnn.rbm.kernels import units as kernels
 from skbayesnn.rbm.likelihood import annealing
+
+
+@pytest.fixture(autouse=True)
+def inputs_stay():
+    """What a test has given a kernel to read, the kernel has not changed."""
+    yield
+    assert_kept()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from rbm_kept_inputs import kept
 
 from skbayesnn.rbm.kernels import bits
 
@@ -33,16 +34,10 @@ def normal(size, seed=0):
     return np.random.default_rng((size, seed)).normal(0.0, 2.0, size).astype(np.float32)
 
 
-def read_only(array):
-    array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
 def padded(weights, packed):
     """What lies behind the last feature must not count."""
     behind = np.full(8 * len(packed) - len(weights), np.nan, dtype=np.float32)
-    return read_only(np.append(weights, behind))
+    return kept(np.append(weights, behind))
 
 
 def forward(packed, weights, bias):
@@ -50,13 +45,13 @@ def forward(packed, weights, bias):
     # in two calls, as two threads would make
     for part in [(0, len(x) // 3), (len(x) // 3, len(x))]:
         w = padded(weights, packed)
-        bits.forward(read_only(packed), w, np.float32(bias), x, *part)
+        bits.forward(kept(packed), w, np.float32(bias), x, *part)
     return x
 
 
 def backward(packed, s):
     total = np.full(8 * len(packed), np.nan)
-    bits.backward(read_only(packed), read_only(s), total)
+    bits.backward(kept(packed), kept(s), total)
     return total
 
 

@@ -6,6 +6,7 @@ Also run with bounds checks and without the compiler.
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from rbm_kept_inputs import kept
 
 from skbayesnn.rbm.kernels import centring as kernels
 
@@ -15,8 +16,7 @@ DAMPING = np.float32(0.1)
 def means_of(n_units):
     """Of five rows of data and three of chains."""
     means = np.random.default_rng(n_units).random((8, n_units)).astype(np.float32)
-    means.flags.writeable = False
-    return means
+    return kept(means)
 
 
 def centred(means, n_rows, whiten):

@@ -6,6 +6,7 @@ Also run with bounds checks and without the compiler: sizes stay small.
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from rbm_kept_inputs import kept
 
 from skbayesnn.rbm.kernels import products as kernels
 
@@ -62,12 +63,6 @@ def ways(monkeypatch):
     return taken
 
 
-def read_only(array):
-    array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
 def random_states(n_rows, n_units, density, seed=0):
     rng = np.random.default_rng((n_rows, n_units, seed))
     # shuffled, so that the share is met as nearly as it can be
@@ -95,8 +90,8 @@ def product(kind, states, values):
     out = np.full((n_rows, n_columns), np.nan, dtype=np.float32)
     # in two calls, as two threads would make
     for part in [(0, n_columns // 2), (n_columns // 2, n_columns)]:
-        multiplier = getattr(kernels, kind)(read_only(states))
-        multiplier.add(read_only(values)[None], out, *part, 0)
+        multiplier = getattr(kernels, kind)(kept(states))
+        multiplier.add(kept(values)[None], out, *part, 0)
     return out
 
 
@@ -122,14 +117,14 @@ def test_small_products(shape, density):
     states, matrix, values = factors("Multiplier", shape, density)
     n_units, n_columns = values.shape
     out = np.full((len(matrix), n_columns), np.nan, dtype=np.float32)
-    kernels.multiply_small(read_only(states), read_only(values)[None], out)
+    kernels.multiply_small(kept(states), kept(values)[None], out)
     check_product(out, matrix, values)
     # the same in panels of columns, of which the last holds more than is asked for
     panels = np.full((-(-n_columns // 8), n_units, 8), np.nan, dtype=np.float32)
     for k in range(n_columns):
         panels[k // 8, :, k % 8] = values[:, k]
     parts = np.full_like(out, np.nan)
-    kernels.multiply_small(read_only(states), panels, parts)
+    kernels.multiply_small(kept(states), panels, parts)
     assert_array_equal(parts, out)
 
 
@@ -296,7 +291,7 @@ def test_products_of_empty_arrays(kind, shape):
 def test_counts(shape, density):
     states = random_states(*shape, density)
     counts = np.full(shape[1], np.nan, dtype=np.float32)
-    kernels.count_on(read_only(states), counts)
+    kernels.count_on(kept(states), counts)
     # more of them than a uint8 holds
     assert_array_equal(counts, states.sum(axis=0, dtype=np.int64))
 
@@ -317,10 +312,10 @@ def test_weighted_sums(shape, density):
     states = random_states(*shape, density)
     of_units, of_rows = random_values(1, shape[1])[0], random_values(1, shape[0])[0]
     sums = np.full(shape[0], np.nan, dtype=np.float32)
-    kernels.weigh_rows(read_only(states), read_only(of_units), sums)
+    kernels.weigh_rows(kept(states), kept(of_units), sums)
     check_product(sums[:, None], states, of_units[:, None])
     sums = np.full(shape[1], np.nan, dtype=np.float32)
-    kernels.weigh_columns(read_only(states), read_only(of_rows), sums)
+    kernels.weigh_columns(kept(states), kept(of_rows), sums)
     check_product(sums[:, None], states.T, of_rows[:, None])
 
 

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from rbm_kept_inputs import kept
 from scipy.special import ndtri
 from scipy.stats import chi2
 
@@ -41,12 +42,6 @@ def normal(shape, scale=2.0, seed=0):
     return np.random.default_rng(seed).normal(0.0, scale, shape).astype(np.float32)
 
 
-def read_only(array):
-    array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
 def unset(shape):
     """States that no draw leaves as they are."""
     return np.full(shape, 7, dtype=np.uint8)
@@ -56,7 +51,7 @@ def unit_arrays(shape):
     """Inputs and biases that a kernel reads, and weights of fractional units."""
     x, bias = normal(shape), normal(shape[1], seed=1)
     cycle = np.float32([1.0, 0.5, 2.0, 1.7, 0.0, 3.25])
-    return x, read_only(bias), read_only(np.resize(cycle, shape[1]))
+    return x, kept(bias), kept(np.resize(cycle, shape[1]))
 
 
 def check_states(states, u, p):
@@ -245,7 +240,7 @@ def test_draws(shape, place):
     place = np.uint64(seed), step, first_row
 
     states = unset(shape)
-    sample_units(read_only(x), bias, *place, states)
+    sample_units(kept(x), bias, *place, states)
     check_states(states, u, p)
     # u lies in the band of rounding in one of a thousand runs with other seeds
     assert count_different(states, u, p) == 0
@@ -332,7 +327,7 @@ def test_a_nan_bias_does_not_vanish():
 def test_softplus_sum(shape):
     x, bias, c = unit_arrays(shape)
     total = np.full(shape[0], 99.0)
-    kernels.softplus_sum(read_only(x), bias, c, total)
+    kernels.softplus_sum(kept(x), bias, c, total)
     assert_allclose(total, naive.softplus(x + bias) @ c.astype(float), rtol=RTOL * 4)
 
 
@@ -343,7 +338,7 @@ def test_swap_gains(shape, first):
     betas = np.float32([0.0, 0.2, 0.5, 0.7, 1.0])
     x, bias = normal((5, *shape)) * np.float32(3.0), normal(shape[1], seed=1)
     total = np.full((4, shape[0]), 99.0)
-    kernels.swap_gains(read_only(x), read_only(bias), betas, first, total)
+    kernels.swap_gains(kept(x), kept(bias), betas, first, total)
     values = x.astype(float) + bias
     for k in range(4):
         low, high = betas[k : k + 2].astype(float)
@@ -396,7 +391,7 @@ def test_log_sum_exp(shape):
     x, total = normal(shape), np.full(shape[0], 99.0)
     # so far from 0 that neither the terms nor float32 sums can be represented
     normalisers = 1e6 + np.random.default_rng(1).normal(0.0, 3.0, shape[1])
-    kernels.log_sum_exp(read_only(x), read_only(normalisers), total)
+    kernels.log_sum_exp(kept(x), kept(normalisers), total)
     expected = [naive.log_sum(row - normalisers) for row in x.astype(float)]
     assert_allclose(total, expected, rtol=0, atol=1e-6)
 
@@ -436,8 +431,8 @@ def test_flips(n_features):
     assert (expected != h).any() and (expected == h).any()
 
     y, log_p = h.astype(np.float32) @ W, summed_out(h)
-    model = read_only(W), read_only(hidden), read_only(visible)
-    kernels.flip(read_only(units), read_only(thresholds), model, y, log_p, h)
+    model = kept(W), kept(hidden), kept(visible)
+    kernels.flip(kept(units), kept(thresholds), model, y, log_p, h)
     assert_array_equal(h, expected)
     assert_allclose(y, expected.astype(float) @ W, atol=ATOL)
     assert_allclose(log_p, summed_out(expected), rtol=RTOL * 4, atol=ATOL)
@@ -453,7 +448,7 @@ def test_annealed_hidden_units(shape, betas):
     start = normal(shape[0], seed=3).astype(float)
     states, log_weight = unset(shape), start.copy()
     place = np.uint64(5), 6, 7
-    kernels.anneal_hidden(read_only(x), bias, *betas, *place, log_weight, states)
+    kernels.anneal_hidden(kept(x), bias, *betas, *place, log_weight, states)
     before, now = (float(np.float32(beta)) for beta in betas)
     increments = naive.annealed_softplus(x, bias, before, now)
     assert_allclose(log_weight - start, increments, atol=ATOL)
@@ -477,10 +472,10 @@ def test_annealed_hidden_units_of_extreme_inputs():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_annealed_visible_units(shape, beta):
     x, bias, _ = unit_arrays(shape)
-    base = read_only(normal(shape[1], seed=4))
+    base = kept(normal(shape[1], seed=4))
     states, slope = unset(shape), np.full(shape[0], 99.0)
     place = np.uint64(5), 8, 7
-    kernels.anneal_visible(read_only(x), base, bias, beta, *place, slope, states)
+    kernels.anneal_visible(kept(x), base, bias, beta, *place, slope, states)
     p = naive.logistic(naive.annealed_visible(x, base, bias, float(np.float32(beta))))
     check_states(states, naive.uniforms(shape, 5, 8, 7), p)
     expected = states.astype(float) @ (bias.astype(float) - base)
@@ -506,7 +501,7 @@ def test_fractional_units(shape, beta):
     assert_allclose(excess, expected, atol=2 * ATOL)
 
     total, again = np.full((2, shape[0]), 99.0)
-    kernels.fractional_softplus(read_only(x), bias, c, beta, total, again)
+    kernels.fractional_softplus(kept(x), bias, c, beta, total, again)
     assert_allclose(again, expected, atol=2 * ATOL)
     expected = naive.softplus(beta * naive.inputs(x, bias)) @ c.astype(float)
     assert_allclose(total, expected, rtol=1e-6)
@@ -548,7 +543,7 @@ def test_metropolis():
     log_ratio[:6] = [np.inf, -np.inf, np.nan, 0.0, 1e4, -1e4]
     # what it says does not depend on what was there
     accepted = np.arange(n) % 2 == 0
-    kernels.metropolis(read_only(log_ratio), np.uint64(1), 2, 3, accepted)
+    kernels.metropolis(kept(log_ratio), np.uint64(1), 2, 3, accepted)
     u = naive.uniforms((n, 1), 1, 2, 3, first_unit=2**32 - 1)[:, 0]
     expected = u < np.exp(np.minimum(log_ratio, 0.0))
     expected[[0, 3, 4]] = True
@@ -570,7 +565,7 @@ def update_in_parts(values, velocity, gradient, centering, rates, cut):
         value, speed, slope = (panel.astype(np.float32) for panel in panels)
         of_units = mu, mean_h[units], mean_v, offset[units]
         kernels.update_weights(
-            value, speed, read_only(slope), weights[units], of_units, rates
+            value, speed, kept(slope), weights[units], of_units, rates
         )
         values[:, units], velocity[:, units] = value[:, :-1], speed[:, :-1]
         assert (value[:, -1] == 99.0).all() and (speed[:, -1] == 99.0).all()
@@ -601,7 +596,7 @@ def test_update(shape, shrink, momentum, centred):
     )
     values, velocity = (normal(shape, 1.0, seed) for seed in range(2))
     new, speed = values.copy(), velocity.copy()
-    centering = tuple(read_only(array) for array in (mu, mean_h, mean_v, offset))
+    centering = tuple(kept(array) for array in (mu, mean_h, mean_v, offset))
     rates = np.float32(0.1), np.float32(momentum), np.float32(shrink)
     weights = update_in_parts(new, speed, gradient, centering, rates, n_units // 3)
     slope = expected[0]
@@ -698,7 +693,7 @@ def test_blend(shape, share):
     mean, values = normal(shape), normal(shape, seed=1)
     values[0, 0] = np.inf
     new = mean.copy()
-    kernels.blend(new, read_only(values), np.float32(share))
+    kernels.blend(new, kept(values), np.float32(share))
     if share == 0.0:
         # nothing of an infinity is no number
         assert np.isnan(new[0, 0])
