@@ -254,16 +254,23 @@ def test_median_with_ties_and_lost_members(seed):
     assert_array_equal(median, weighted_median(values, weights))
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-@pytest.mark.parametrize("n_networks", [1, 3])
-def test_steps_allocate_nothing(n_networks):
-    from numba.core.runtime import _nrt_python, rtsys
+@pytest.fixture(scope="module")
+def steps():
+    """Steps of a stream, one after another, in compiled code."""
 
     @numba.njit
     def steps(memory, layout, n_steps):
         for _ in range(n_steps):
             stream.step(memory, layout)
             stream.update(memory, layout)
+
+    return steps
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("n_networks", [1, 3])
+def test_steps_allocate_nothing(steps, n_networks):
+    from numba.core.runtime import _nrt_python, rtsys
 
     model, rng = ensemble(n_networks)
     model.fill(rng)
