@@ -341,7 +341,7 @@ def test_directions_that_differ_are_told(kind, monkeypatch):
 
 @pytest.mark.slow
 def test_states_that_annealing_misses_are_told(monkeypatch):
-    """Both directions agree on too little."""
+    """Both directions agree on too little; draws that follow the model find it all."""
     monkeypatch.setattr(tracking, "_ENUMERATED", 0)
     shift_estimates(monkeypatch, -50.0, -50.0)
     X = digits(40)
@@ -352,7 +352,7 @@ def test_states_that_annealing_misses_are_told(monkeypatch):
     (warning,) = told
     assert warning.filename == __file__ and "n_gibbs_steps" in str(warning.message)
     (missed,) = re.findall(r"([\d.]+) nats larger", str(warning.message))
-    assert 1.0 < float(missed) < 50.0
+    assert float(missed) == pytest.approx(50.0, abs=0.5)
 
 
 @mostly_kind_rounds
@@ -452,12 +452,11 @@ def test_features_of_which_none_varies_with_another(cls, n_varied):
     assert model.score(X) == pytest.approx(independent_score(X), abs=0.1)
 
 
-@pytest.mark.parametrize("n_features", [1023, 1024, 1100])
-def test_more_features_than_a_float_has_powers_of_two(n_features):
+def test_more_features_than_a_float_has_powers_of_two():
     """Words of documents; the number of states is beyond the largest float."""
     rng = np.random.default_rng(0)
-    X = rng.random((60, n_features)) < np.where(np.arange(60) < 30, 0.5, 0.02)[:, None]
-    model = ContrastiveDivergenceRBM(4, max_updates=200, random_state=0).fit(X)
+    X = rng.random((60, 1100)) < np.where(np.arange(60) < 30, 0.5, 0.02)[:, None]
+    model = ContrastiveDivergenceRBM(1, max_updates=100, random_state=0).fit(X)
     assert model.score(X) > independent_score(X)
 
 
