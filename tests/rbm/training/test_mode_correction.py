@@ -163,6 +163,26 @@ def test_weights_of_few_states_are_not_believed(monkeypatch):
         draw = getattr(mode_correction, name)
         monkeypatch.setattr(mode_correction, name, lambda *a, draw=draw: few(draw(*a)))
     assert shift_for(model_of(0.7), X) is None
+    # whatever they seem to say
+    monkeypatch.setattr(mode_correction, "_is_certain", lambda shift: True)
+    monkeypatch.setattr(mode_correction, "_misses_modes", lambda *a: False)
+    monkeypatch.setattr(mode_correction, "_MOST_MISSED", np.inf)
+    assert shift_for(model_of(0.7), X) is None
+    monkeypatch.setattr(mode_correction, "_LEAST_SAMPLE", 0.0)
+    assert shift_for(model_of(0.7), X) is not None
+
+
+def test_what_a_shift_gains():
+    """Of two states, -1 and 1, that are equally likely: a t - log cosh a."""
+    sample = mode_correction.Sample(
+        np.array([[-1.0], [1.0]]), np.full(2, -np.log(2)), 0
+    )
+    for a, t in [(0.5, 0.2), (-1.5, 0.4), (3.0, 1.0)]:
+        gain, _ = mode_correction._gain(sample, np.array([a]), np.array([t]))
+        assert gain == pytest.approx(a * t - np.log(np.cosh(a)))
+    assert mode_correction._best(sample, np.array([0.3])) == pytest.approx(
+        np.arctanh(0.3), rel=5e-3
+    )
 
 
 def test_a_sample_that_has_missed_a_mode_does_not_count():
