@@ -14,6 +14,8 @@ are needed to come as far, and where features are copies of one another, or rare
 model overfits before.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
@@ -24,8 +26,10 @@ from .start import base_of
 
 # Features for which the products of all pairs still take little memory and time.
 MAX_FEATURES = 3000
-# Rows that a prior of independent features is worth.
+# Rows that a prior of independent features is worth, and those of equally likely states
+# from which the rows choose.
 _PRIOR_ROWS = 1.0
+_UNIFORM_ROWS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 # Of states of a pair, where sums are rounded: the prior leaves them more, unless they
 # are far more unlikely than one in a million rows.
 _LEAST_PROBABILITY = 1e-12
@@ -46,10 +50,12 @@ def tree_model(rows, max_units=None):
     rbm : RBM
         With at most as many units as there are features, less one; or with none.
     """
-    both, single = _probabilities(rows)
+    counts = _count(rows)
+    both, single = counts.probabilities(0.0)
     information = _mutual_information(both, single)
     least = _least_information(len(rows), len(single))
     i, j = _spanning_pairs(np.where(information > least, information, 0.0))
+    both, single = counts.probabilities(_uniform_rows(counts, i, j))
     order = np.argsort(-information[i, j], kind="stable")[:max_units]
     i, j = i[order], j[order]
     log_ratios = _log_ratios(both[i, j], single[i], single[j])
@@ -62,16 +68,65 @@ def tree_model(rows, max_units=None):
     return rbm_model.make_rbm(components, hidden, visible, units=rows.units)
 
 
-def _probabilities(rows):
-    """Of ones in two features (n, n), and in each (n,), by the rows and the prior."""
-    together = np.zeros((rows.n_features, rows.n_features))
+class _Counts(NamedTuple):
+    """How many rows have ones, and what a prior of independent features says."""
+
+    n_rows: int
+    both: np.ndarray
+    """(n, n), in two features"""
+    single: np.ndarray
+    """(n,), in each"""
+    prior: np.ndarray
+    """(n,) probabilities"""
+
+    def probabilities(self, uniform_rows):
+        """Of ones in two features (n, n), and in each (n,), by rows and prior."""
+        n_rows = self.n_rows + _PRIOR_ROWS + uniform_rows
+        both = _PRIOR_ROWS * np.outer(self.prior, self.prior) + 0.25 * uniform_rows
+        single = _PRIOR_ROWS * self.prior + 0.5 * uniform_rows
+        return (self.both + both) / n_rows, (self.single + single) / n_rows
+
+
+def _count(rows):
+    both = np.zeros((rows.n_features, rows.n_features))
     for block in rows.blocks():
         states = block.astype(np.float32)
-        together += states.T @ states
+        both += states.T @ states
     prior = rows.units.means(base_of(rows))
-    n_rows = len(rows) + _PRIOR_ROWS
-    both = (together + _PRIOR_ROWS * np.outer(prior, prior)) / n_rows
-    return both, (len(rows) * rows.mean() + _PRIOR_ROWS * prior) / n_rows
+    return _Counts(len(rows), both, len(rows) * rows.mean(), prior)
+
+
+def _uniform_rows(counts, i, j):
+    """Rows that the prior of equally likely states is worth, by those of a tree.
+
+    The likelihood of each row given the others, in the tree with the pairs ``i, j``,
+    tells: states that only one row has are as new as those of rows to come.
+    """
+    n_rows, prior = counts.n_rows, counts.prior
+    of_pairs = _joint(counts.both[i, j], counts.single[i], counts.single[j], n_rows)
+    independent = _joint(prior[i] * prior[j], prior[i], prior[j], 1.0)
+    of_single = np.column_stack([n_rows - counts.single, counts.single])
+    alone = np.column_stack([1.0 - prior, prior])
+    # of each feature, how many pairs share it
+    shared = np.bincount(np.concatenate([i, j]), minlength=len(prior))
+
+    def log_likelihood(uniform_rows):
+        rest = n_rows - 1.0 + _PRIOR_ROWS + uniform_rows
+
+        def left_out(times, independent, n_states):
+            added = _PRIOR_ROWS * independent + uniform_rows / n_states
+            others = np.maximum(times - 1.0, 0.0) + added
+            return xlogy(times, others / rest).sum(axis=1)
+
+        single = left_out(of_single, alone, 2)
+        return left_out(of_pairs, independent, 4).sum() + (1 - shared) @ single
+
+    return max(_UNIFORM_ROWS, key=log_likelihood)
+
+
+def _joint(both, one, other, total):
+    """(n_pairs, 4) of the states 00, 01, 10 and 11 of two features."""
+    return np.column_stack([total - one - other + both, other - both, one - both, both])
 
 
 def _mutual_information(both, single):
@@ -110,7 +165,7 @@ def _spanning_pairs(information):
 
 def _log_ratios(both, one, other):
     """(n_pairs, 2, 2) log of the joint probabilities over independent ones."""
-    joint = np.stack([1.0 - one - other + both, other - both, one - both, both], axis=1)
+    joint = _joint(both, one, other, 1.0)
     ones = np.stack([1.0 - one, one], axis=1)
     others = np.stack([1.0 - other, other], axis=1)
     # sums of grey values are rounded: nothing may be left of what is small

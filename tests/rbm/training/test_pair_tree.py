@@ -95,6 +95,62 @@ def test_the_pairs_with_most_information_are_kept():
     assert pairs_of(rbm) == [(0, 1), (2, 3), (3, 4)]
 
 
+def rare_phrases(n_rows, seed):
+    """Rare groups of features that come together, but for one in fourteen."""
+    rng = np.random.default_rng(seed)
+    groups = np.arange(200) // 4
+    return (rng.random((n_rows, 50)) < 0.01)[:, groups] & (
+        rng.random((n_rows, 200)) < 0.93
+    )
+
+
+def test_the_prior_is_the_one_by_which_rows_tell_most_of_each_other(monkeypatch):
+    """Against trees of all rows but one, each with the same pairs and prior."""
+    X = rare_phrases(60, 0)[:, :24]
+    counts = pair_tree._count(rows_of(X))
+    i, j = np.array([0, 1, 4, 4, 20]), np.array([1, 2, 5, 6, 21])
+    values = []
+    for uniform_rows in pair_tree._UNIFORM_ROWS:
+        total = 0.0
+        for x in X.astype(float):
+            others = counts._replace(
+                n_rows=len(X) - 1,
+                both=counts.both - np.outer(x, x),
+                single=counts.single - x,
+            )
+            both, single = others.probabilities(uniform_rows)
+            total += np.log(np.where(x, single, 1.0 - single)).sum()
+            for a, b in zip(i, j, strict=True):
+                p = np.where(x[a], single[a], 1.0 - single[a])
+                q = np.where(x[b], single[b], 1.0 - single[b])
+                ones = both[a, b]
+                joint = [
+                    [1.0 - single[a] - single[b] + ones, single[b] - ones],
+                    [single[a] - ones, ones],
+                ]
+                total += np.log(joint[int(x[a])][int(x[b])] / (p * q))
+        values.append(total)
+    best = pair_tree._UNIFORM_ROWS[int(np.argmax(values))]
+    assert 0.0 < best < pair_tree._UNIFORM_ROWS[-1]
+    assert pair_tree._uniform_rows(counts, i, j) == best
+
+
+def test_rare_features_that_come_together_have_other_states_too(monkeypatch):
+    """A prior of independent features leaves next to nothing to a part of a phrase."""
+    train, test = rows_of(rare_phrases(1000, 0)), rare_phrases(1000, 1)
+    score = log_probabilities(tree_model(train), test).mean()
+    monkeypatch.setattr(pair_tree, "_UNIFORM_ROWS", (0.0,))
+    assert score > log_probabilities(tree_model(train), test).mean() + 0.05
+
+
+def test_where_all_states_are_frequent_the_prior_hardly_matters(monkeypatch):
+    X, _ = chain(1000)
+    score = log_probabilities(tree_model(rows_of(X)), X).mean()
+    monkeypatch.setattr(pair_tree, "_UNIFORM_ROWS", (0.0,))
+    other = log_probabilities(tree_model(rows_of(X)), X).mean()
+    assert score == pytest.approx(other, abs=0.01)
+
+
 def test_sparse_rows_have_the_same_tree():
     X, _ = chain(500)
     whole = tree_model(rows_of(X.astype(np.uint8)))
