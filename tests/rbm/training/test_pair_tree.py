@@ -104,7 +104,7 @@ def rare_phrases(n_rows, seed):
     )
 
 
-def test_the_prior_is_the_one_by_which_rows_tell_most_of_each_other(monkeypatch):
+def test_the_prior_is_the_one_by_which_rows_tell_most_of_each_other():
     """Against trees of all rows but one, each with the same pairs and prior."""
     X = rare_phrases(60, 0)[:, :24]
     counts = pair_tree._count(rows_of(X))
