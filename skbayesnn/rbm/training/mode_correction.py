@@ -253,8 +253,9 @@ def _independent(rbm, n_states, seed):
     log_partition = float(logsumexp(log_p))
     rng = generator(seed, Stream.PROPORTIONS)
     chosen = rng.choice(len(log_p), n_states, p=np.exp(log_p - log_partition))
-    inputs = (listed.y[chosen] - rbm.visible).astype(np.float32)
-    states = rbm.units.draw(inputs, rbm.visible, _place(seed))
+    # of the few listed states first: the chosen ones may be many gigabytes
+    inputs = (listed.y - rbm.visible).astype(np.float32)
+    states = rbm.units.draw(inputs[chosen], rbm.visible, _place(seed))
     return _sample(states, np.zeros(n_states), log_partition)
 
 
