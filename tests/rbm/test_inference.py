@@ -2,6 +2,7 @@
 
 import copy
 
+import joblib
 import naive
 import numpy as np
 import pytest
@@ -415,3 +416,24 @@ def test_rows_that_the_threshold_empties_are_told_of(kind):
     clone(model).set_params(binarize=0.0).fit(kind(X))
     clone(model).set_params(binarize=None).fit(kind(X))
     clone(model).fit(np.zeros((40, 6)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", [ContrastiveDivergenceRBM, FrankWolfeRBM])
+def test_read_only_weights(cls, tmp_path):
+    """As joblib maps them from a file; kernels are compiled for them once more."""
+    X = np.random.default_rng(0).random((60, 30)) < 0.3
+    options = {"max_iter": 3} if cls is ContrastiveDivergenceRBM else {}
+    model = cls(20, random_state=0, **options).fit(X)
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    assert not mapped.components_.flags.writeable
+    missing = np.where(np.arange(30) < 3, np.nan, X)
+    for use in (
+        lambda rbm: rbm.transform(X),
+        lambda rbm: rbm.score_samples(X),
+        lambda rbm: rbm.sample(5, random_state=0),
+        lambda rbm: rbm.impute(missing),
+        lambda rbm: rbm.log_partition("both", n_chains=20).log_partition,
+    ):
+        assert_array_equal(use(mapped), use(model))
