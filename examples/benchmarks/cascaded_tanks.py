@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import time
 import warnings
 
 import numpy as np
+from process_memory import peak_resident
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
 from sklearn.neural_network import MLPRegressor
@@ -255,7 +255,7 @@ def large_record():
     return {
         "weights": int(model.history_["n_active_weights"][-1]),
         "seconds": time.perf_counter() - start,
-        "peak_resident_MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_resident_MiB": peak_resident() / 2**20,
     }
 
 

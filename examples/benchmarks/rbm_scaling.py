@@ -20,7 +20,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from process_memory import peak_resident
 from sklearn.neural_network import BernoulliRBM
 from threadpoolctl import threadpool_limits
 
@@ -208,12 +208,6 @@ def against_chains(sizes, budget):
 # -- samples: a process each -----------------------------------------------------
 
 
-def peak():
-    """Largest resident memory so far, bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 def grow(X, **parameters):
     """Seconds per step, and of everything outside the steps."""
     start = time.perf_counter()
@@ -240,16 +234,16 @@ def child(kind, n_rows):
     train(warm)
     grow(warm)
     n_runs = 3 if n_rows <= 30000 else 1
-    result = {"kind": kind, "n_rows": n_rows, "peak_before": peak()}
+    result = {"kind": kind, "n_rows": n_rows, "peak_before": peak_resident()}
     with tempfile.TemporaryDirectory() as folder:
         X = make_rows(kind, n_rows, folder)
-        result["peak_data"] = peak()
+        result["peak_data"] = peak_resident()
         runs = {EPOCH: lambda: train(X), STEP: lambda: grow(X)}
         if kind == "bool" and n_rows <= MAX_SEARCHED:
             runs[STEP_ON_ALL] = lambda: grow(X, n_search_rows=n_rows)
         for name, run in runs.items():
             fastest = min((run() for _ in range(n_runs)), key=lambda r: r["seconds"])
-            result[name] = fastest | {"peak": peak()}
+            result[name] = fastest | {"peak": peak_resident()}
     print(json.dumps(result))
 
 

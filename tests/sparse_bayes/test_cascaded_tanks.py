@@ -111,6 +111,20 @@ def test_a_wide_network_prunes_itself(data_home):
     assert error < 0.1
 
 
+def test_the_memory_of_a_benchmark_is_that_of_its_own_process():
+    """The test process, with all that it imported, is larger than a bare Python."""
+    code = "import process_memory as m; print(m.peak_resident() / 2**20)"
+    environment = {**os.environ, "PYTHONPATH": str(BENCHMARK.parent)}
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
+    ).stdout
+    assert 2 < float(output) < 40
+
+
 @pytest.mark.slow
 def test_a_long_record_fits_into_a_gibibyte():
     """100,000 samples, 81 regressors, a thousand weights: no whole Jacobian."""
