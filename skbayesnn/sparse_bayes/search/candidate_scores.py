@@ -81,53 +81,85 @@ def judge(space, runner, seeds, samples, n_folds, fraction):
         Of the time, behind which no further fit begins but the first of a candidate
         of a kind that was asked for.
     """
-    scores, begun_anew = Scores(Table(n_folds), {}, []), set()
-    told_of_linear = not runner.verbose
+    evaluation = _Evaluation(space, runner, seeds, samples, n_folds, fraction)
+    with at_hand(runner.data, *samples.values()):
+        run_rounds(evaluation.comparison, space)
+    evaluation.tell_of_linear()
+    return evaluation.scores
 
-    def fit(pairs, first_seed):
-        """The pairs with their scores, from a seed for each fold."""
-        tasks = [Task(c, seeds[first_seed + fold], fold) for c, fold in pairs]
-        # fewer than tasks when the time is over
-        return zip(pairs, runner.run(tasks, samples, fraction), strict=False)
 
-    def evaluate(pairs):
+class _Evaluation:
+    """Fits of candidates without a stretch, and the `Scores` that they fill.
+
+    Parameters
+    ----------
+    As those of `judge`.
+
+    Attributes
+    ----------
+    scores : Scores
+    comparison : Comparison
+        Asks for the scores of candidates.
+    """
+
+    def __init__(self, space, runner, seeds, samples, n_folds, fraction):
+        self.scores = Scores(Table(n_folds), {}, [])
+        # one step ahead nothing drifts
+        drift_of = self._drift if runner.settings.focus == "simulation" else None
+        self.comparison = Comparison(self.scores.table, self._evaluate, drift_of)
+        self._space, self._runner, self._fraction = space, runner, fraction
+        self._seeds, self._samples, self._n_folds = seeds, samples, n_folds
+        self._begun_anew, self._told_of_linear = set(), False
+
+    @property
+    def _time_is_over(self):
+        return self._runner.clock.over(self._fraction)
+
+    def _evaluate(self, pairs):
         """Score pairs, and begin poor fits anew, as far as there is time."""
-        nonlocal told_of_linear
-        if not told_of_linear and not all(c.is_arx for c, _ in pairs):
-            told_of_linear = True
-            _tell_of_linear(scores, comparison)
+        if not all(candidate.is_arx for candidate, _ in pairs):
+            self.tell_of_linear()
+        scores = self.scores
         # without any fit of a kind that was asked for, there would be no model
-        has_fit = any(space.asks_for(candidate) for candidate, _ in scores.fits)
-        if not has_fit or not runner.clock.over(fraction):
-            for pair, score in fit(pairs, 0):
+        has_fit = any(self._space.asks_for(candidate) for candidate, _ in scores.fits)
+        if not has_fit or not self._time_is_over:
+            for pair, score in self._fit(pairs, 0):
                 scores.put(pair, score)
         scores.not_tried.extend(pair for pair in pairs if pair not in scores.fits)
-        if runner.clock.over(fraction):
-            return
-        poor = scores.poor(dict.fromkeys(candidate for candidate, _ in pairs))
-        poor = [pair for pair in poor if pair not in begun_anew]
-        begun_anew.update(poor)
-        for pair, score in fit(poor, n_folds):
-            if score.seen < scores.fits[pair].seen:
-                scores.put(pair, score)
+        if not self._time_is_over:
+            self._begin_anew(dict.fromkeys(candidate for candidate, _ in pairs))
 
-    def drift_of(candidate):
+    def _begin_anew(self, candidates):
+        """Begin fits that ended in a poor optimum from another seed, once."""
+        pairs = [p for p in self.scores.poor(candidates) if p not in self._begun_anew]
+        self._begun_anew.update(pairs)
+        for pair, score in self._fit(pairs, self._n_folds):
+            if score.seen < self.scores.fits[pair].seen:
+                self.scores.put(pair, score)
+
+    def _fit(self, pairs, first_seed):
+        """The pairs with their scores, from a seed for each fold."""
+        seeds = self._seeds[first_seed:]
+        tasks = [Task(candidate, seeds[fold], fold) for candidate, fold in pairs]
+        # fewer than tasks when the time is over
+        results = self._runner.run(tasks, self._samples, self._fraction)
+        return zip(pairs, results, strict=False)
+
+    def _drift(self, candidate):
         """How far the fits of a candidate drift apart."""
-        networks = scores.networks.items()
-        return drift([n for (of, _), n in networks if of == candidate], data)
+        networks = self.scores.networks.items()
+        alike = [network for (of, _), network in networks if of == candidate]
+        return drift(alike, self._runner.data.value)
 
-    data, in_free_run = runner.data.value, runner.settings.focus == "simulation"
-    # one step ahead nothing drifts
-    comparison = Comparison(scores.table, evaluate, drift_of if in_free_run else None)
-    with at_hand(runner.data, *samples.values()):
-        run_rounds(comparison, space)
-    if not told_of_linear:
-        _tell_of_linear(scores, comparison)
-    return scores
+    def tell_of_linear(self):
+        """Print one line of all linear models, once: a line each would be too many."""
+        if self._runner.verbose and not self._told_of_linear:
+            self._told_of_linear = True
+            _tell_of_linear(self.scores, self.comparison)
 
 
 def _tell_of_linear(scores, comparison):
-    """Print one line of all linear models: a line each would take longer to read."""
+    """Print how many linear models there are, and which of them is the best."""
     stretches = [fold for candidate, fold in scores.fits if candidate.is_arx]
     if not stretches:
         return
