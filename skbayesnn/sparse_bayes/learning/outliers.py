@@ -219,13 +219,13 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
     outliers, doubtful = np.zeros((2, len(y)), dtype=bool)
     if model is None or model.scale == 0.0 or _is_held(y):
         return y, outliers, doubtful
-    ends = _saturates_at(y, None if seen is None else seen[:, output], model.scale)
-    prices = _prices(y, model.scale, ends)
+    saturated = _saturated(y, None if seen is None else seen[:, output], model.scale)
+    prices = _prices(y, model.scale, _repeats(y, saturated))
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
         session = slice(start, stop)
-        repeats = _repeats(y[session], ends)
         # what is not judged is as if it were taken
         taken = ~model.is_judged[session]
+        repeats = _repeats(y[session], saturated[session])
         signal = _signal(repeats, missing[session], model, session)
         for stretch in _search(signal, model.scale, prices, taken):
             rows = start + np.arange(stretch.first, stretch.stop)[stretch.wrong]
@@ -265,12 +265,12 @@ class Prices(NamedTuple):
     longest_repeated: int
 
 
-def _prices(y, scale, ends):
+def _prices(y, scale, repeats):
     n_rows = len(y)
     longest = max(LEAST_LONGEST, int(LONGEST * n_rows))
     low, high = np.nanquantile(y, [0.005, 0.995])
     of_value = np.log(max(1.0, (high - low) / (np.sqrt(2.0 * np.pi) * scale)))
-    repeats = np.append(_repeats(y, ends), False)
+    repeats = np.append(repeats, False)
     # of two repeats at least
     n_runs = np.count_nonzero(repeats[:-2] & repeats[1:-1] & ~repeats[2:])
     of_place = float(np.log(n_rows * longest / RARITY))
@@ -362,32 +362,46 @@ class Signal(NamedTuple):
     evaluated: dict
 
 
-def _repeats(y, ends):
+def _repeats(y, saturated):
     """Rows whose value is that of the row before, as of a sensor that sticks.
 
-    Not at the ends of the range: there the output saturates.
+    Not where the output is ``saturated`` (n_rows,).
     """
-    low, high = ends
     repeats = np.zeros(len(y), dtype=bool)
-    repeats[1:] = (y[1:] == y[:-1]) & (y[1:] > low) & (y[1:] < high)
+    repeats[1:] = (y[1:] == y[:-1]) & ~saturated[1:]
     return repeats
 
 
-def _saturates_at(y, seen, scale):
-    """Lower and upper end of the range at which an output may saturate.
+def _saturated(y, seen, scale):
+    """Rows (n_rows,) bool where an output may be saturated: at an end of its range.
 
-    ``seen`` is the output as the last round left it. An end which it does not approach
-    step by step is that of a sensor that reads far off.
+    ``seen`` is the output as the last round left it. An end that it does not approach
+    is that of a sensor that reads far off. The last round may have taken a saturated
+    output for a sensor that sticks, or not yet found one that reads far off: both the
+    ends of all values and of those that it held to be right are looked at.
     """
     if seen is None:
         # gross errors are not known yet
-        return np.nanquantile(y, EDGES)
-    known = seen[np.isfinite(seen)]
-    ends = []
-    for end, outside in ((known.min(), -np.inf), (known.max(), np.inf)):
-        nearest = np.abs(known[known != end] - end).min(initial=np.inf)
-        ends.append(end if nearest <= TRIGGER * scale else outside)
-    return ends
+        low, high = np.nanquantile(y, EDGES)
+        return (y <= low) | (y >= high)
+    saturated = np.zeros(len(y), dtype=bool)
+    for sign in (-1.0, 1.0):
+        for end in {np.nanmax(sign * y), np.nanmax(sign * seen)}:
+            if _is_approached(end, sign * y, sign * seen, scale):
+                saturated |= sign * y == end
+    return saturated
+
+
+def _is_approached(end, y, seen, scale):
+    """Whether an output comes up to an ``end`` step by step, or at the pace it had."""
+    others = seen[np.isfinite(seen) & (seen != end)]
+    tolerance = TRIGGER * scale
+    if np.abs(others - end).min(initial=np.inf) <= tolerance:
+        return True
+    entries = 2 + np.flatnonzero((y[2:] == end) & (y[1:-1] != end))
+    before = seen[entries - 1]
+    at_that_pace = before + (before - seen[entries - 2])
+    return bool((at_that_pace >= end - tolerance).any())
 
 
 def _best_at(row, taken, signal, prices):

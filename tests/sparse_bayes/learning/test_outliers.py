@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import SparseBayesNARXRegressorCV
+from skbayesnn.datasets import make_cascaded_tanks
 from skbayesnn.sparse_bayes.learning import outliers as module
 from skbayesnn.sparse_bayes.learning.outliers import screen_outputs
 from skbayesnn.sparse_bayes.learning.robust_arx import scale_of
@@ -301,6 +302,15 @@ def test_saturation_is_no_sticking():
     u, y, _ = record(2, limit=0.25)
     assert np.mean(np.diff(y) == 0.0) > 0.2
     assert screen(u, y)[1].mean() < 0.01
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_record_may_end_while_its_output_is_saturated(sign):
+    """It had come to the end of its range in steps larger than its noise, and once."""
+    tanks = make_cascaded_tanks(random_state=0)
+    y = sign * tanks.target[:250]
+    assert np.flatnonzero(np.abs(y) == 10.0).tolist() == list(range(207, 250))
+    assert not screen(tanks.data[:250], y)[1].any()
 
 
 def test_units_do_not_matter():
