@@ -10,6 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from time_limits import limited
 
+from skbayesnn.rbm import scoring
+from skbayesnn.rbm.likelihood import row_weights
 from skbayesnn.rbm.training import mode_correction
 from skbayesnn.sparse_bayes.learning import cycle
 
@@ -66,6 +68,17 @@ def few_weighted_states():
         patch.setattr(mode_correction, "_N_STATES", 1000)
         patch.setattr(mode_correction, "_FEW_STATES", 400)
         yield
+
+
+@pytest.fixture
+def fewer_row_draws(monkeypatch):
+    """Estimates by the hidden states of rows draw half as many.
+
+    For tests of what is made of them; test_row_weights.py has them all.
+    """
+    monkeypatch.setattr(row_weights, "_N_FOLLOWING", 500)
+    monkeypatch.setattr(row_weights, "_N_STEPS", 50)
+    monkeypatch.setattr(scoring, "_N_ROW_DRAWS", 2000)
 
 
 @pytest.fixture

@@ -29,6 +29,12 @@ def first_by_default(values, n=1):
     return [*values[:n], *[pytest.param(v, marks=pytest.mark.slow) for v in values[n:]]]
 
 
+def mostly_pandas():
+    """For the fixture `frames`, where both libraries have the code in common."""
+    libraries = ["pandas", pytest.param("polars", marks=pytest.mark.slow)]
+    return pytest.mark.parametrize("frames", libraries, indirect=True)
+
+
 def name_of(values):
     """Names of groups are joined by +."""
     return "-".join(

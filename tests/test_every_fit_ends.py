@@ -1,6 +1,7 @@
 """Loops have bounds, and no test of a fit runs for ever."""
 
 import ast
+import functools
 import itertools
 import signal
 import time
@@ -18,10 +19,15 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ENDLESS = {"count", "cycle", "repeat"}
 
 
+@functools.cache
+def nodes(source):
+    return list(ast.walk(ast.parse(source)))
+
+
 def unbounded(source):
     """Lines of while loops without a comment on their bound just above."""
     lines = source.splitlines()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.While):
             above = itertools.takewhile(
                 lambda line: line.strip().startswith("#"),
@@ -33,7 +39,7 @@ def unbounded(source):
 
 def endless(source):
     """Lines with an iterator that has no end."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Call):
             function = node.func
             name = getattr(function, "attr", getattr(function, "id", None))

@@ -3,6 +3,7 @@
 import joblib
 import numpy as np
 import pytest
+from grids import first_by_default
 from joblib import delayed
 from search_cases import errors_by_stretch
 
@@ -53,7 +54,9 @@ def test_another_error_is_not_hidden():
 # a fork of a process with threads, which Python 3.12 warns of
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    "model", first_by_default(MODELS), ids=lambda model: type(model).__name__
+)
 def test_fits_on_a_backend_without_generators(model, n_jobs):
     expected = model.fit(X, Y).log_marginal_likelihood_
     with joblib.parallel_config("multiprocessing", n_jobs=n_jobs):

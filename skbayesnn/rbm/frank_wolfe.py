@@ -302,9 +302,9 @@ class FrankWolfeRBM(BaseRBM):
 
     With a number of units:
 
-    >>> rbm = FrankWolfeRBM(20, random_state=0).fit(X[:500])
+    >>> rbm = FrankWolfeRBM(10, random_state=0).fit(X[:200])
     >>> rbm.n_components_, rbm.transform(X).shape
-    (20, (1797, 20))
+    (10, (1797, 10))
     """
 
     _parameter_constraints: dict = {

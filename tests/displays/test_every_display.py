@@ -51,8 +51,12 @@ def model(request, name):
 
 
 @every_display
-def test_given_axes(model, make):
-    n_panels = make(model, None).axes_.size
+def test_one_figure_a_display_and_given_axes(model, make):
+    alone = make(model, None)
+    # it makes one figure, which can be laid out
+    assert plt.get_fignums() == [alone.figure_.number]
+    alone.figure_.draw_without_rendering()
+    n_panels = alone.axes_.size
     figure, axes = plt.subplots(1, 2, figsize=(14, 8))
     inside = make(model, axes[1])
     assert inside.figure_ is figure and inside.ax_ is inside.axes_.flat[0]
@@ -66,7 +70,7 @@ def test_given_axes(model, make):
     into = make(model, axes)
     assert into.figure_ is figure
     assert list(into.axes_.flat) == list(axes.flat)
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     wrong = plt.figure().subplots(n_panels + 1, 1)
     with pytest.raises(ValueError, match=f"hold {n_panels} of them"):
         make(model, wrong)
@@ -76,13 +80,6 @@ def test_given_axes(model, make):
             make(model, alone)
     else:
         assert make(model, alone).ax_ is alone
-
-
-@every_display
-def test_one_figure_a_display(model, make):
-    display = make(model, None)
-    assert plt.get_fignums() == [display.figure_.number]
-    display.figure_.canvas.draw()
 
 
 @every_display

@@ -207,6 +207,7 @@ def test_directions_that_differ_warn_once(monkeypatch):
     assert model.score(X) == score
 
 
+@pytest.mark.usefixtures("fewer_row_draws")
 def test_rows_reveal_a_mode_that_annealing_misses():
     model, exact = trapped(0.6)
     # both directions agree, on 56 nats too little
@@ -228,6 +229,7 @@ def test_rows_reveal_a_mode_that_annealing_misses():
     assert told.interval[0] < exact < told.interval[1]
 
 
+@pytest.mark.usefixtures("fewer_row_draws")
 def test_the_rows_that_a_model_keeps_tell_of_a_mode_that_annealing_misses():
     """One in fifty of them is there, and the model has nearly all of its mass there."""
     rows = np.concatenate([rows_with(0.12, 2940), rows_with(0.97, 60)])
@@ -260,6 +262,7 @@ def test_rows_lead_to_a_mode_in_which_none_of_them_is():
     assert low < exact < high < low + 0.1
 
 
+@pytest.mark.usefixtures("fewer_row_draws")
 def test_an_estimate_that_rests_on_few_chains_warns():
     """Both directions agree, since the reverse chains start where the others arrive."""
     model, exact = trapped(0.4)
@@ -272,6 +275,7 @@ def test_an_estimate_that_rests_on_few_chains_warns():
         assert abs(end - exact) >= abs(of_forward - exact) - 1e-9
 
 
+@pytest.mark.usefixtures("fewer_row_draws")
 def test_an_estimate_that_rests_on_few_chains_gets_more():
     model, exact = trapped(0.5)
     result = model.log_partition("both", n_chains=20, random_state=4)
@@ -297,6 +301,7 @@ def test_a_model_keeps_a_sample_of_all_rows_it_has_seen():
     assert states[:, 0].mean() == pytest.approx(6000 / 6500, abs=0.01)
 
 
+@pytest.mark.usefixtures("fewer_row_draws")
 def test_states_that_are_likelier_than_all_states_warn():
     model, exact = trapped(0.6)
     rows = rows_with(0.97, 3)

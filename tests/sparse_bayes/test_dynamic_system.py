@@ -5,7 +5,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
-from grids import first_by_default
+from grids import first_by_default, mostly_pandas
 from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import (
     LIMITS,
@@ -443,7 +443,8 @@ def test_samples_of_a_laboratory_are_left_to_hidden_states(n_outputs):
     u, y = magnitude()
     rare = sampled(y, 3)
     Y = rare if n_outputs == 1 else np.column_stack([rare, y])
-    options = dict(n_states=(3,), hidden_layer_sizes=4, cv=3, max_cycles=10)
+    options = dict(n_states=(3,), hidden_layer_sizes=4, cv=3, max_cycles=5)
+    options["n_estimators"] = 1
     model = quietly(estimator(**options), u, Y)
     assert model.kinds_ == ["states"]
     assert not {"linear", "network"} & set(model.cv_results_["model"])
@@ -579,7 +580,8 @@ def test_records_without_inputs(focus):
     columns = (model.cv_results_[name] for name in ("model", "mean_test_error"))
     error = dict(zip(*columns, strict=True))
     assert error["states"] < 0.1 < error["mean"]
-    alone = quietly(estimator(focus=focus, kinds="states", max_cycles=10), None, y)
+    options = dict(kinds="states", max_cycles=10, n_estimators=1)
+    alone = quietly(estimator(focus=focus, **options), None, y)
     assert alone.kinds_ == ["states"]
     assert alone.score(None, y) > 0.98
     path = alone.predict(np.zeros((150, 0)), y_init=y[:8])
@@ -615,6 +617,7 @@ def test_limited_time_without_linear_models(kinds, data):
     assert np.isfinite(model.predict(data[0], y_init=data[1][:8])).all()
 
 
+@mostly_pandas()
 def test_frames_and_names(monkeypatch, frames, data):
     u, y = data
     choose(monkeypatch, LAGS, STATES)
@@ -636,7 +639,7 @@ def test_several_outputs(monkeypatch):
     u, y = record(150)
     Y = np.column_stack([y, 100.0 * np.concatenate([[0.0], y[:-1]])])
     choose(monkeypatch, LAGS, STATES)
-    model = quietly(estimator(max_cycles=15), u, Y)
+    model = quietly(estimator(max_cycles=8), u, Y)
     mean, std = model.predict(u, y_init=Y[:8], return_std=True)
     assert mean.shape == std.shape == (150, 2)
     assert model.score(u, Y) > 0.7

@@ -1,5 +1,6 @@
 """Fits whose errors have heavy tails: noise="student_t"."""
 
+import functools
 import pickle
 import warnings
 
@@ -33,14 +34,20 @@ def regression(draw, n_samples=1500, seed=0):
     return X, truth, truth + 0.2 * draw(rng, n_samples)
 
 
+@functools.cache
+def heavy_tailed(freedom, seed=0):
+    """A record with errors of so many degrees of freedom, and a fit that knows."""
+    X, _, y = regression(lambda rng, n: rng.standard_t(freedom, n), seed=seed)
+    return X, y, fit_static(X, y, **STUDENT)
+
+
 # what is learned of the errors
 
 
 @pytest.mark.parametrize("freedom", [3.0, 6.0])
 @pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_degrees_of_freedom_and_variance_are_found(freedom, seed):
-    X, _, y = regression(lambda rng, n: rng.standard_t(freedom, n), seed=seed)
-    model = fit_static(X, y, **STUDENT)
+    _, _, model = heavy_tailed(freedom, seed)
     # Fisher's information leaves some 10 (3) to 20 % (6) of uncertainty
     assert 0.6 * freedom < model.degrees_of_freedom_ < 1.8 * freedom
     nu = model.degrees_of_freedom_
@@ -62,8 +69,8 @@ def test_of_gaussian_errors_it_makes_the_gaussian_fit(seed):
 
 
 def test_evidence_prefers_heavy_tails_where_they_are():
-    X, _, y = regression(lambda rng, n: rng.standard_t(3.0, n))
-    heavy, gaussian = fit_static(X, y, **STUDENT), fit_static(X, y)
+    X, y, heavy = heavy_tailed(3.0)
+    gaussian = fit_static(X, y)
     assert heavy.log_marginal_likelihood_ > gaussian.log_marginal_likelihood_ + 50.0
 
 
@@ -169,8 +176,7 @@ def test_draws_have_these_tails_and_the_reported_spread(focus):
 
 
 def test_draws_of_a_static_model():
-    X, _, y = regression(lambda rng, n: rng.standard_t(3.0, n))
-    model = fit_static(X, y, **STUDENT)
+    X, _, model = heavy_tailed(3.0)
     mean, std = model.predict(X[:50], return_std=True)
     error = (model.sample_y(X[:50], n_samples=4000) - mean[:, None]) / std[:, None]
     nu = model.degrees_of_freedom_

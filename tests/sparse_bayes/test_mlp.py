@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 from fitted_models import fitted_network
-from grids import first_by_default
+from grids import first_by_default, mostly_pandas
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -42,7 +42,7 @@ def fitted():
     return SparseBayesMLPRegressor(random_state=0).fit(X, y), X, y
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "student_t"])
+@pytest.mark.parametrize("noise", first_by_default(["gaussian", "student_t"]))
 @pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_a_clean_output_beside_a_noisy_one(noise, seed):
     """It is learned beyond its own noise, and both have bands of their own width."""
@@ -197,7 +197,7 @@ def test_std_agrees_with_draws_of_a_linear_model():
     assert_array_equal(draws, model.sample_y(far, n_draws, random_state=1))
 
 
-@pytest.mark.parametrize("n_sets", [10, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_sets", first_by_default([4, 20]))
 def test_intervals_cover(n_sets):
     """Nominal 95 % intervals of new observations, over several data sets."""
     covered = []
@@ -429,6 +429,7 @@ def test_pickle_joblib_and_clone(fitted, tmp_path):
     assert clone(model).get_params() == model.get_params()
 
 
+@mostly_pandas()
 def test_data_frames_and_float32(fitted, frames):
     model, X, y = fitted
     names = ["a", "b", "c", "d"]
@@ -448,7 +449,7 @@ def test_grid_search_in_a_pipeline():
     )
     step = "sparsebayesmlpregressor__"
     grid = {step + "reg_lambda": [1.0, 4.0], step + "kappa_weight": [1e-3, 1e-2]}
-    search = GridSearchCV(pipeline, grid, cv=KFold(3), n_jobs=2).fit(X, y)
+    search = GridSearchCV(pipeline, grid, cv=KFold(3)).fit(X, y)
     assert search.best_score_ > 0.9
 
 

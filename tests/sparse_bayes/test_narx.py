@@ -363,7 +363,6 @@ def test_grid_search_over_the_strength_and_the_thresholds(scoring):
         grid,
         scoring=scoring,
         cv=TimeSeriesSplit(3),
-        n_jobs=2,
     )
     search.fit(u, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 from fitted_models import n_observations
+from grids import mostly_pandas
 from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import (
     CV,
@@ -385,8 +386,8 @@ def test_sessions():
     u, y = record(160)
     sessions = np.repeat([0, 1], 80)
     y = y + 3.0 * sessions
-    model = quietly(estimator((2,)), u, y, sessions=sessions)
-    joined = quietly(estimator((2,)), u, y)
+    model = quietly(estimator((2,), (3.0,)), u, y, sessions=sessions)
+    joined = quietly(estimator((2,), (3.0,)), u, y)
     coefs, joined_coefs = (m.estimators_[0].coefs_[0] for m in (model, joined))
     assert np.abs(coefs - joined_coefs).max() > 0
     for arguments in (dict(), dict(horizon=3), dict(horizon=None)):
@@ -408,6 +409,7 @@ def test_missing_values():
     assert model.score(u, y) > 0.8
 
 
+@mostly_pandas()
 def test_data_frames(frames):
     u, y = record(60)
     frame, series = frames.DataFrame({"valve": u[:, 0]}), frames.Series(y)
@@ -561,7 +563,9 @@ def test_max_time_ends_with_the_best_so_far():
     assert np.isfinite(hurried.predict(u, y_init=y[:2])).all()
 
 
-@pytest.mark.parametrize(("n_asked", "n"), [(6, 1), (8, 2)])
+@pytest.mark.parametrize(
+    ("n_asked", "n"), [(8, 2), pytest.param(6, 1, marks=pytest.mark.slow)]
+)
 def test_networks_are_kept_though_the_time_is_over(monkeypatch, n_asked, n):
     """Before they were tried on as many stretches as the linear models."""
     u, y = record(400)
@@ -700,6 +704,7 @@ def test_grid_search_over_the_units():
     assert search.best_estimator_.score(u, y) > 0.7
 
 
+@mostly_pandas()
 def test_a_long_record_of_a_data_frame(monkeypatch, frames):
     """Members that are fitted to a part of it know the names of the inputs."""
     for name in ("NETWORK_ROWS", "LINEAR_ROWS", "MEMBER_ROWS"):

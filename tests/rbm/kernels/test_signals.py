@@ -31,7 +31,7 @@ def test_an_announcement_is_written_even_if_no_answer_comes():
 def test_two_threads_answer_each_other():
     """Each adds to what the other has written, in turn."""
     numbers, values = np.zeros(16, dtype=np.int64), [0]
-    n_rounds, n_turns = 200, 10**6
+    n_rounds, n_turns = 30, 10**6
 
     def answer():
         for done in range(n_rounds):

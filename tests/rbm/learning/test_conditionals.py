@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_models import exact_draws, make_unit, objective_of, random_model, random_states
 
@@ -62,7 +63,7 @@ def test_the_gain_is_the_change_of_the_likelihood(shift, n_units):
         assert_allclose([one.effective_sample_size for one in found], 50)
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("shift", first_by_default([0.3, 0.0, 1.0]))
 def test_slopes(shift):
     _, model = random_model(3, 5, 1)
     data = random_states(40, 5, 2)

@@ -41,7 +41,7 @@ def test_likelihoods_that_are_exact_end_no_training_on_a_plateau():
 @pytest.mark.parametrize("correlation, is_slow", [(0.1, False), (0.9, True)])
 def test_chains_that_remember_take_more_steps(correlation, is_slow, monkeypatch):
     monkeypatch.setattr(mixing, "chain_correlation", lambda *arguments: correlation)
-    model = automatic("rounds", max_updates=100).fit(digits(40))
+    model = automatic("rounds", max_updates=100, refit=False).fit(digits(40))
     history = model.history_
     assert history["correlation"][0] == correlation
     assert history["n_replicas"][0] == 1

@@ -142,8 +142,9 @@ def test_the_fit_is_repeated_on_all_rows(fitted):
     for model, n_rows in [(partial, 36), (fitted.model, 40)]:
         counts = (n_rows + 1) / (1.0 + np.exp(-model.base_intercept_)) - 0.5
         assert_allclose(counts, np.round(counts), atol=1e-6)
+    few = of_training(fitted.kind, max_updates=40)
     given, again = (
-        automatic(fitted.kind, **more).fit(X, X_val=X_val) for more in (never, {})
+        automatic(fitted.kind, **few | more).fit(X, X_val=X_val) for more in (never, {})
     )
     assert_same_model(given, again)
 
@@ -184,12 +185,13 @@ def count(patch, calls):
 @pytest.mark.parametrize(
     "convert",
     [
-        pytest.param(np.asfortranarray, marks=pytest.mark.slow),
-        pytest.param(lambda X: X.astype(np.uint8), marks=pytest.mark.slow),
+        np.asfortranarray,
+        lambda X: X.astype(np.uint8),
         lambda X: sp.csr_array(X.astype(np.float32)),
     ],
     ids=["fortran", "uint8", "sparse"],
 )
+@pytest.mark.slow
 @mostly_rounds
 def test_same_model_for_the_same_content(fitted, convert):
     model = automatic(fitted.kind).fit(convert(digits(40)))
@@ -267,13 +269,17 @@ def test_a_model_that_came_otherwise_is_trained_on(fitted, kind):
         rbm = model.truncate(10).to_bernoulli_rbm()
         first = type(model).from_bernoulli_rbm(rbm, X)
         first.set_params(**automatic(fitted.kind).get_params())
-    first.set_params(warm_start=True).fit(X)
+    few = of_training(fitted.kind, max_updates=20)
+    first.set_params(warm_start=True, **few).fit(X)
     assert first.n_components_ == 10 and first.n_updates_ >= 0
 
 
-@mostly_sizes
-def test_one_line_says_what_was_chosen(fitted, capsys):
-    model = automatic(fitted.kind, verbose=True).fit(digits(40))
+@pytest.mark.parametrize(
+    "kind", [pytest.param("rounds", marks=pytest.mark.slow), "sizes"]
+)
+def test_one_line_says_what_was_chosen(kind, capsys):
+    few = of_training(kind, max_updates=20)
+    model = automatic(kind, verbose=True, **few).fit(digits(40))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > model.n_iter_
     (chosen,) = (line for line in lines if line.startswith("chosen: "))
@@ -363,8 +369,9 @@ def test_a_model_is_never_below_independent_features(kind, monkeypatch):
     monkeypatch.setattr(pair_tree, "MAX_FEATURES", 0)
     shift_estimates(monkeypatch, 1000.0, 1000.0)
     X = digits(40)
+    few = of_training(kind, max_updates=40)
     with pytest.warns(MixingWarning, match="independent features.*Use fewer units"):
-        model = automatic(kind).fit(X)
+        model = automatic(kind, **few).fit(X)
     monkeypatch.undo()
     assert not model.components_.any() and not model.intercept_hidden_.any()
     assert model.n_components_ >= 16
@@ -456,7 +463,7 @@ def test_more_features_than_a_float_has_powers_of_two():
     """Words of documents; the number of states is beyond the largest float."""
     rng = np.random.default_rng(0)
     X = rng.random((60, 1100)) < np.where(np.arange(60) < 30, 0.5, 0.02)[:, None]
-    model = ContrastiveDivergenceRBM(1, max_updates=100, random_state=0).fit(X)
+    model = ContrastiveDivergenceRBM(1, max_updates=20, random_state=0).fit(X)
     assert model.score(X) > independent_score(X)
 
 
@@ -523,14 +530,15 @@ def test_steps_are_larger_where_features_are_rare(rates, expected):
 @mostly_kind_rounds
 def test_a_diverging_refit_keeps_the_old_fit(kind):
     X = digits(40)
-    model = automatic(kind).fit(X)
+    model = automatic(kind, **of_training(kind, max_updates=40)).fit(X)
+    usual = model.get_params()
     before = copy_with_training(model)
     model.set_params(**of_training(kind, learning_rate=1e5))
     with pytest.raises(ValueError, match="diverged.*Reduce learning_rate=100000"):
         model.fit(X)
     assert_same_model(model, before)
     assert_same_path(model.history_, before.history_)
-    model.set_params(**automatic(kind).get_params())
+    model.set_params(**usual)
     assert_same_model(model.partial_fit(X), before.partial_fit(X))
 
 
@@ -565,6 +573,7 @@ def test_interrupted_fit(fitted, fraction, warm_start, monkeypatch):
     assert model.score(X) > independent_score(X) - 0.5
     n_iter, n_units = model.n_iter_, model.n_components_
     # and continues from there
+    model.set_params(**of_training(fitted.kind, max_updates=20))
     assert model.fit(X).n_iter_ > n_iter
     assert model.n_components_ == n_units
 
@@ -620,7 +629,7 @@ def test_one_row_is_too_few():
 def test_what_is_given_stays():
     X = digits(40)
     options = dict(n_gibbs_steps=2, weight_decay=0.01, learning_rate=0.05)
-    model = automatic("rounds", **options).fit(X)
+    model = automatic("rounds", max_updates=40, **options).fit(X)
     assert (model.n_gibbs_steps_, model.weight_decay_) == (2, 0.01)
     assert "correlation" not in model.history_
     assert set(model.history_["n_gibbs_steps"]) == {2}
@@ -657,9 +666,9 @@ def test_a_fractional_model_is_trained():
 
 def test_a_grown_model_is_fine_tuned():
     """By rows that the fine-tuner holds out; then the training is repeated on all."""
-    X = digits()
-    tuner = ContrastiveDivergenceRBM(max_updates=80, batch_size=50)
-    plain = careful(18, n_chains=200, n_corrective_steps=20)
+    X = digits(100)
+    tuner = ContrastiveDivergenceRBM(max_updates=40, batch_size=50)
+    plain = careful(6, n_chains=200, n_corrective_steps=20)
     tuned = clone(plain).set_params(fine_tune=tuner).fit(X)
     plain.fit(X)
     assert set(tuned.fine_tune_.history_) == ROUNDS

@@ -6,6 +6,7 @@ import io
 import naive
 import numpy as np
 import pytest
+from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import automatic, copy_with_training
 from rbm_models import random_model, twin
@@ -131,7 +132,7 @@ def test_a_state_that_is_likely_enough_needs_no_unit():
     assert len(whole.weights) == 5
 
 
-@pytest.fixture(scope="module", params=["sizes", "rounds"])
+@pytest.fixture(scope="module", params=first_by_default(["sizes", "rounds"]))
 def fitted_and_printed(request):
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         model = automatic(request.param).set_params(verbose=True).fit(data())
@@ -218,13 +219,16 @@ def test_what_is_given_may_be_of_the_state(fitted, n_given, way, monkeypatch):
         assert_allclose(V.mean(), expected, atol=0.1)
 
 
-@of_rounds
 def test_a_partial_fit_is_refused(fitted):
     before = fitted.components_.copy()
     with pytest.raises(ValueError, match="its 1 lone_states_ have units"):
         fitted.partial_fit(data())
     assert_array_equal(fitted.components_, before)
-    # one that has none goes on
+
+
+@pytest.mark.slow
+@of_rounds
+def test_a_partial_fit_of_one_that_has_none_goes_on(fitted):
     others = fitted.truncate(fitted.n_components_ - 1)
     assert others.partial_fit(data()).n_components_ == fitted.n_components_ - 1
 

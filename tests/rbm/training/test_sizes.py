@@ -1,5 +1,7 @@
 """The number of units, by data whose distribution is known."""
 
+import contextlib
+import io
 import re
 import warnings
 from types import SimpleNamespace
@@ -66,12 +68,16 @@ def choosing(max_updates=300, **parameters):
     return FrankWolfeRBM(fine_tune=tuner, **{**defaults, **parameters})
 
 
+def begin_with_one(patch):
+    patch.setattr(sizes, "_FIRST", 1)
+    patch.setattr(sizes, "MAX_UNITS", 8)
+    patch.setattr(pair_tree, "MAX_FEATURES", 0)
+
+
 @pytest.fixture
 def from_one(monkeypatch):
     """Comparisons begin with one unit, are short, and have no tree."""
-    monkeypatch.setattr(sizes, "_FIRST", 1)
-    monkeypatch.setattr(sizes, "MAX_UNITS", 8)
-    monkeypatch.setattr(pair_tree, "MAX_FEATURES", 0)
+    begin_with_one(monkeypatch)
 
 
 @pytest.fixture
@@ -107,8 +113,20 @@ def test_a_mixture_is_learned_by_a_few_units(from_one):
     assert best - found < 0.1 * whole
 
 
-def test_the_race_is_recorded(from_one):
-    model = choosing().fit(mixture_data(300))
+@pytest.fixture(scope="module")
+def raced():
+    """A fit by a comparison, and what it prints."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()) as printed,
+    ):
+        begin_with_one(patch)
+        model = choosing(verbose=True).fit(mixture_data(300))
+    return model, printed.getvalue()
+
+
+def test_the_race_is_recorded(raced):
+    model, _ = raced
     compared = compared_in(model)
     # sizes double; then units that were searched run at that of the best
     n_random = len(compared["gain"]) - 1
@@ -316,7 +334,7 @@ def spied():
         patch.setattr(sizes, "MAX_UNITS", 4)
         # stages that a short fit reaches
         patch.setattr(sizes, "_STAGES", (2, 4, 6))
-        model = choosing(max_updates=800).fit(mixture_data(600))
+        model = choosing(max_updates=800).fit(mixture_data(300))
     return SimpleNamespace(model=model, calls=calls)
 
 
@@ -655,9 +673,8 @@ def resume_an_overfit_in(stage, monkeypatch, tmp_path):
     return whole, set(taken)
 
 
-def test_verbose_compares_sizes_after_as_many_rounds(from_one, capsys):
-    choosing(verbose=True).fit(mixture_data(300), X_val=mixture_data(200, seed=1))
-    lines = capsys.readouterr().out.splitlines()
+def test_verbose_compares_sizes_after_as_many_rounds(raced):
+    lines = raced[1].splitlines()
     assert "1 units: the first of the sizes" in lines
     place = lines.index(
         next(line for line in lines if re.search(r"after \d+ rounds", line))

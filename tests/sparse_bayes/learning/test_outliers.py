@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import SparseBayesNARXRegressorCV
@@ -46,7 +47,7 @@ def moving(y, n_stuck, rng):
     return int(rng.choice(np.flatnonzero(swing[30:] > 1.5 * y.std()))) + 30
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", first_by_default(range(5), 2))
 def test_gross_errors_are_found_and_replaced(seed):
     u, y, rng = record(seed)
     wrong = with_gross_errors(y, rng)
@@ -61,17 +62,19 @@ def test_gross_errors_are_found_and_replaced(seed):
 
 
 @pytest.mark.parametrize(
-    "n_outputs, fraction",
+    "n_outputs, fraction, n_seeds",
     [
-        (1, 0.05),
-        pytest.param(1, 0.2, marks=pytest.mark.slow),
-        pytest.param(2, 0.05, marks=pytest.mark.slow),
+        (1, 0.05, 2),
+        *[
+            pytest.param(*case, 5, marks=pytest.mark.slow)
+            for case in [(1, 0.05), (1, 0.2), (2, 0.05)]
+        ],
     ],
 )
-def test_gross_errors_between_missing_outputs_are_found(n_outputs, fraction):
+def test_gross_errors_between_missing_outputs_are_found(n_outputs, fraction, n_seeds):
     """They pass over incomplete windows: with a fifth missing, none was complete."""
     n_found, n_false = 0, 0
-    for seed in range(5):
+    for seed in range(n_seeds):
         u, y, rng = record(seed)
         wrong = with_gross_errors(y, rng)
         is_wrong = wrong != y
@@ -85,10 +88,10 @@ def test_gross_errors_between_missing_outputs_are_found(n_outputs, fraction):
         n_found += np.count_nonzero(outliers[is_wrong, 0])
         n_false += np.count_nonzero(outliers) - np.count_nonzero(outliers[is_wrong, 0])
     # of 12 in each record
-    assert n_found >= 50 and n_false <= 3
+    assert n_found >= 10 * n_seeds and n_false <= 0.6 * n_seeds
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", first_by_default(range(5), 2))
 @pytest.mark.parametrize("row", [7, 9, 306, 405])
 def test_gross_errors_where_no_row_predicts_are_found(seed, row):
     """By their traces: at the start of a session, and behind missing values."""
@@ -140,20 +143,20 @@ def test_codes_of_missing_values_are_found_and_replaced(rows, code):
         assert np.nanmax(error, initial=0.0) < max(0.08, 2.0 * step)
 
 
+@pytest.mark.parametrize("seed", first_by_default(range(4)))
 @pytest.mark.parametrize("size", [100.0, -3e3])
-def test_codes_beside_rare_inputs_are_found(size):
+def test_codes_beside_rare_inputs_are_found(size, seed):
     """There no row is judged, and fits that saw the code forgot the past."""
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        u, y = pulses(rng, N_ROWS), np.zeros(N_ROWS)
-        for t in range(2, N_ROWS):
-            drive = 0.3 * np.tanh(2.0 * u[t - 1]) + 0.05 * u[t - 1] ** 2
-            y[t] = 1.2 * y[t - 1] - 0.4 * y[t - 2] + drive
-        y += 0.02 * y.std() * rng.standard_normal(N_ROWS)
-        for row in 30 + np.flatnonzero(np.diff(u[30:-5]) > 0.0)[:6]:
-            wrong = y.copy()
-            wrong[row] += size * y.std()
-            assert np.flatnonzero(screen(u[:, None], wrong)[1]).tolist() == [row]
+    rng = np.random.default_rng(seed)
+    u, y = pulses(rng, N_ROWS), np.zeros(N_ROWS)
+    for t in range(2, N_ROWS):
+        drive = 0.3 * np.tanh(2.0 * u[t - 1]) + 0.05 * u[t - 1] ** 2
+        y[t] = 1.2 * y[t - 1] - 0.4 * y[t - 2] + drive
+    y += 0.02 * y.std() * rng.standard_normal(N_ROWS)
+    for row in 30 + np.flatnonzero(np.diff(u[30:-5]) > 0.0)[:6]:
+        wrong = y.copy()
+        wrong[row] += size * y.std()
+        assert np.flatnonzero(screen(u[:, None], wrong)[1]).tolist() == [row]
 
 
 @pytest.mark.parametrize(

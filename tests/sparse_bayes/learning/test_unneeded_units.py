@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import first_by_default
 
 from skbayesnn import SparseBayesMLPRegressor
 from skbayesnn.sparse_bayes.learning import cycle
@@ -72,17 +73,18 @@ def test_those_that_add_least_to_the_errors_come_first():
     assert len(_by_rise(state_of((5, 1, 1))[1])) == 5
 
 
-def test_irrelevant_inputs_leave_and_the_others_stay():
+@pytest.mark.parametrize("n_seeds", first_by_default([2, 4]))
+def test_irrelevant_inputs_leave_and_the_others_stay(n_seeds):
     """Most of them stayed, with small weights, before there were trials."""
     kept, lost, gains = 0, 0, []
-    for seed in range(4):
+    for seed in range(n_seeds):
         X, y, truth = noisy(seed)
         model = SparseBayesMLPRegressor(random_state=seed).fit(X, y)
         relevant = model.feature_relevance_ > 0.0
         kept += relevant[3:].sum()
         lost += (~relevant[:3]).sum()
         gains.append(np.sqrt(np.mean((model.predict(X) - truth) ** 2)))
-    assert kept <= 2 and lost == 0
+    assert kept <= n_seeds // 2 and lost == 0
     assert np.median(gains) < 0.15
 
 
@@ -117,10 +119,11 @@ def test_what_keeps_all_units(fixed):
     assert not cycles(settings, state._replace(idle_cycles=0))
 
 
-def test_a_signal_in_much_noise_is_not_given_up():
+@pytest.mark.parametrize("n_seeds", first_by_default([1, 4]))
+def test_a_signal_in_much_noise_is_not_given_up(n_seeds):
     """The objective of the mean is smaller: it has no price for order and signs."""
     gains = []
-    for seed in range(4):
+    for seed in range(n_seeds):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1.0, 1.0, (250, 2))
         truth = np.cos(2.0 * np.pi * X[:, 0]) * X[:, 1]

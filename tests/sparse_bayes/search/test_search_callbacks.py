@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import first_by_default
 from numpy.testing import assert_array_equal
 from search_cases import errors_by_stretch, estimator, quietly, record
 from sklearn.base import clone
@@ -64,7 +65,7 @@ class Failing(Recorder):
         raise RuntimeError("in the middle")
 
 
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("kind", first_by_default(SEARCHES))
 def test_callbacks_see_rounds_and_their_fits(kind, monkeypatch):
     # no fit is begun anew
     monkeypatch.setattr(candidate_scores, "SETTLED", np.inf)
