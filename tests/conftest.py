@@ -1,3 +1,4 @@
+import gc
 import os
 from pathlib import Path
 
@@ -13,12 +14,19 @@ from time_limits import limited
 from skbayesnn.rbm import scoring
 from skbayesnn.rbm.likelihood import row_weights
 from skbayesnn.rbm.training import mode_correction
+from skbayesnn.sparse_bayes import dynamic_system
 from skbayesnn.sparse_bayes.learning import cycle
+from skbayesnn.sparse_bayes.prediction import step_noise
 
 # before anything imports matplotlib
 os.environ["MPLBACKEND"] = "Agg"
 
 pytest_runtest_setup = pytest_runtest_call = limited
+
+
+def pytest_collection_finish():
+    """What was collected stays: to look through it for garbage takes a third of a s."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -67,6 +75,19 @@ def few_weighted_states():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mode_correction, "_N_STATES", 1000)
         patch.setattr(mode_correction, "_FEW_STATES", 400)
+        yield
+
+
+@pytest.fixture(scope="module")
+def quick_states():
+    """Networks of hidden states have fewer starts, and tries of their noise.
+
+    For tests of something else; those of `step_noise` and of the network have all.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dynamic_system, "STATES_STARTS", 2)
+        patch.setattr(step_noise, "POWERS", step_noise.POWERS[2:8])
+        patch.setattr(step_noise, "GOLDEN_STEPS", 2)
         yield
 
 

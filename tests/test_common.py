@@ -14,7 +14,7 @@ from skbayesnn import (
 )
 
 pytestmark = [
-    pytest.mark.usefixtures("few_weighted_states"),
+    pytest.mark.usefixtures("few_weighted_states", "quick_states"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     # the checks feed normal deviates, which an RBM takes as 0 and 1
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning"),
@@ -119,12 +119,35 @@ MORE_ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+def checks(estimators):
+    return parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
+
+
+def some_slow(mark):
+    """Predictions with arrays that are read from a file, by default of one regressor.
+
+    The kernels of each kind are compiled once more for them.
+    """
+    names, cases = mark.args
+    return pytest.mark.parametrize(names, map(perhaps_slow, cases), **mark.kwargs)
+
+
+def perhaps_slow(case):
+    estimator, check = getattr(case, "values", case)
+    name = getattr(check, "func", check).__name__
+    from_file = getattr(check, "keywords", {}).get("readonly_memmap", False)
+    if name != "check_estimators_pickle" or not from_file:
+        return case
+    marks = pytest.mark.slow if isinstance(estimator, DYNAMIC) else ()
+    return pytest.param(estimator, check, marks=marks)
+
+
+@some_slow(checks(ESTIMATORS))
 def test_common_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(MORE_ESTIMATORS, expected_failed_checks=expected_failures)
+@checks(MORE_ESTIMATORS)
 def test_common_checks_of_other_settings(estimator, check):
     check(estimator)

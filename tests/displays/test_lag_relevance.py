@@ -49,7 +49,7 @@ def test_lag_relevance_wraps_and_handles_full_pruning():
     assert display.pruned.all()
     assert display.axes_.shape == (2, 4)
     assert display.axes_[1, 3] is None and display.axes_[1, 2] is not None
-    display.figure_.canvas.draw()
+    display.figure_.draw_without_rendering()
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_lag_relevance_has_room_for_many_signals(n_signals, given):
     if given != "nothing":
         _, (_, ax) = plt.subplots(1, 2, layout="constrained")
     display = LagRelevanceDisplay.from_estimator(model, ax=ax)
-    display.figure_.canvas.draw()
+    display.figure_.draw_without_rendering()
     whole = display.figure_.bbox
     for panel in filter(None, display.axes_.flat):
         assert panel.bbox.width > 100 and panel.bbox.height > 100

@@ -114,7 +114,7 @@ def test_growth_that_found_no_unit_is_drawn(grown):
     assert np.isnan(display.gain).all()
     assert not len(display.axes_[1, 0].get_lines()[0].get_xdata())
     assert "fitted model: 1 unit" in lines_of(display.ax_)
-    display.figure_.canvas.draw()
+    display.figure_.draw_without_rendering()
 
 
 def test_growth_of_a_pipeline(grown):

@@ -61,7 +61,7 @@ def test_residual_analysis_without_inputs_and_with_all_tests():
     assert every.axes_.shape == (3, 4)
     assert sum(panel is not None for panel in every.axes_.flat) == 9
     assert every.axes_[0, 2].get_title().endswith("not defined")
-    every.figure_.canvas.draw()
+    every.figure_.draw_without_rendering()
 
 
 def test_residual_analysis_takes_names_from_a_frame(single):
@@ -80,7 +80,7 @@ def test_residual_analysis_inside_one_axes_has_legible_titles(layout, nonlinear)
     display = ResidualAnalysisDisplay.from_predictions(
         Y[:, 0], 0.5 * Y[:, 0], U[:, :1], ax=ax, nonlinear=nonlinear
     )
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     panels = list(filter(None, display.axes_.flat))
     assert len(panels) == (5 if nonlinear else 2)
     boxes = [panel.title.get_window_extent() for panel in panels]

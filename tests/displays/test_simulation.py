@@ -107,7 +107,7 @@ def test_divergence_and_missing_values_are_drawn_not_raised():
 
     nothing = SimulationDisplay.from_predictions(y, np.full(N, np.nan), np.full(N, 1.0))
     assert np.isnan(nothing.rmse).all() and np.isnan(nothing.coverage).all()
-    nothing.figure_.canvas.draw()
+    nothing.figure_.draw_without_rendering()
 
 
 def test_simulation_from_predictions():

@@ -69,7 +69,7 @@ def test_sparsity_when_everything_is_pruned(kind):
     masks = [np.zeros((5, 2), dtype=bool), np.zeros((2, 1), dtype=bool)]
     display = SparsityDisplay.from_estimator(Network(masks), kind=kind)
     assert not display.weights_kept.any() and not display.units_kept.any()
-    display.figure_.canvas.draw()
+    display.figure_.draw_without_rendering()
 
 
 def test_sparsity_kinds(single):

@@ -1,7 +1,7 @@
 """Damaged and unusual sparse matrices for every method of an RBM.
 
-Run by `test_sparse_matrices.py` in a process of its own: what reads or writes foreign
-memory ends a process, or shows in its results only.
+Run by `test_sparse_matrices.py`, many of them in a process of their own: what reads or
+writes foreign memory ends a process, or shows in its results only.
 
     python sparse_fuzz.py SEED N_CASES
 
@@ -148,8 +148,8 @@ def _compare_errors(fitted, dense, name, error, text):
     return "wrong", f"{text}: {error}"
 
 
-def main(seed, n_cases):
-    warnings.simplefilter("ignore")
+def tried(seed, n_cases):
+    """How the cases ended, of which wrong ones are printed."""
     rng = np.random.default_rng(seed)
     machines = [
         small(cls).fit(sound_rows(40))
@@ -161,6 +161,12 @@ def main(seed, n_cases):
         counts[outcome] += 1
         if outcome == "wrong":
             print(text)
+    return counts
+
+
+def main(seed, n_cases):
+    warnings.simplefilter("ignore")
+    counts = tried(seed, n_cases)
     print(f"{n_cases} tried, {counts['refused']} refused, {counts['wrong']} wrong")
     sys.exit(counts["wrong"] > 0)
 

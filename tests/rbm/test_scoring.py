@@ -249,6 +249,7 @@ def test_the_rows_that_a_model_keeps_tell_of_a_mode_that_annealing_misses():
         assert loaded.log_partition("both", n_chains=50) == told
 
 
+@pytest.mark.slow
 def test_rows_lead_to_a_mode_in_which_none_of_them_is():
     """Their hidden states have large weights, but few: draws follow these."""
     rows = np.concatenate([rows_with(0.12, 1500), rows_with(0.5, 20)])
@@ -275,6 +276,7 @@ def test_an_estimate_that_rests_on_few_chains_warns():
         assert abs(end - exact) >= abs(of_forward - exact) - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_row_draws")
 def test_an_estimate_that_rests_on_few_chains_gets_more():
     model, exact = trapped(0.5)

@@ -46,6 +46,8 @@ from skbayesnn.sparse_bayes.search.members import evenly
 from skbayesnn.sparse_bayes.search.search_space import SearchSpace
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
+pytestmark = pytest.mark.usefixtures("quick_states")
+
 CV = 2
 FAST = dict(
     lags=(2,),

@@ -44,7 +44,7 @@ def heavy_tailed(freedom, seed=0):
 # what is learned of the errors
 
 
-@pytest.mark.parametrize("freedom", [3.0, 6.0])
+@pytest.mark.parametrize("freedom", first_by_default([3.0, 6.0]))
 @pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_degrees_of_freedom_and_variance_are_found(freedom, seed):
     _, _, model = heavy_tailed(freedom, seed)
@@ -55,7 +55,8 @@ def test_degrees_of_freedom_and_variance_are_found(freedom, seed):
     assert_allclose(scale, 0.2, rtol=0.08)
 
 
-@pytest.mark.parametrize("seed", first_by_default(range(3)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
 def test_of_gaussian_errors_it_makes_the_gaussian_fit(seed):
     X, truth, y = regression(lambda rng, n: rng.standard_normal(n), seed=seed)
     heavy, gaussian = fit_static(X, y, **STUDENT), fit_static(X, y)
@@ -122,12 +123,9 @@ def wrong_rows(y, kind, seed):
     return y
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param("stuck", marks=pytest.mark.slow), "outlying"]
-)
-@pytest.mark.parametrize(
-    "focus", ["prediction", pytest.param("simulation", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["stuck", "outlying"])
+@pytest.mark.parametrize("focus", ["prediction", "simulation"])
 def test_wrong_rows_cost_little(kind, focus):
     """The error against the truth without noise, as a geometric mean over records."""
     ratios = {"gaussian": [], "student_t": []}

@@ -73,8 +73,9 @@ def test_draws_that_follow_the_model_leave_the_rows():
     found = estimates.summarise_rounds(followed)
     assert found.log_partition == pytest.approx(expected, abs=0.05)
     assert found.interval[0] < expected < found.interval[1]
-    np.testing.assert_array_equal(followed_weights(rbm, rows, 1000, 0), followed)
-    assert (followed_weights(rbm, rows, 1000, 1) != followed).any()
+    few, same, other = (followed_weights(rbm, rows, 50, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(same, few)
+    assert (other != few).any()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])

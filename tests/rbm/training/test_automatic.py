@@ -142,7 +142,7 @@ def test_the_fit_is_repeated_on_all_rows(fitted):
     for model, n_rows in [(partial, 36), (fitted.model, 40)]:
         counts = (n_rows + 1) / (1.0 + np.exp(-model.base_intercept_)) - 0.5
         assert_allclose(counts, np.round(counts), atol=1e-6)
-    few = of_training(fitted.kind, max_updates=40)
+    few = of_training(fitted.kind, max_updates=20)
     given, again = (
         automatic(fitted.kind, **few | more).fit(X, X_val=X_val) for more in (never, {})
     )
@@ -297,7 +297,10 @@ def test_one_line_says_what_was_chosen(kind, capsys):
     assert values[5] == pytest.approx(best, abs=0.5)
 
 
-@pytest.mark.parametrize(("max_updates", "is_told"), [(300, True), (30000, False)])
+@pytest.mark.parametrize(
+    ("max_updates", "is_told"),
+    [(300, True), pytest.param(30000, False, marks=pytest.mark.slow)],
+)
 def test_a_training_that_its_limit_ended_says_so(max_updates, is_told, capsys):
     model = ContrastiveDivergenceRBM(
         4, max_iter="auto", max_updates=max_updates, random_state=0, verbose=True

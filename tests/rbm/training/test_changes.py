@@ -192,7 +192,7 @@ def test_a_mode_that_a_model_has_lost_is_no_longer_counted():
     means = scipy.special.expit(X @ weights.T).mean(axis=0)
     visible = scipy.special.logit(X.mean(axis=0)) - means @ weights
     start, errors = (weights, np.zeros(60), visible), []
-    for settings, adapting in spied_fit(0, max_updates=400, init=start):
+    for settings, adapting in spied_fit(0, max_updates=200, init=start):
         current = adapting.current
         model = contrastive.model(settings.update, current.state)
         errors.append(current.log_partition - exact.log_partition(model))

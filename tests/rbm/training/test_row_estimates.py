@@ -20,6 +20,7 @@ def rows_below_the_barrier():
     return Rows(rows.astype(np.uint8), 0.5)
 
 
+@pytest.mark.usefixtures("fewer_row_draws")
 def test_a_precise_estimate_follows_the_model_to_its_mode(monkeypatch):
     """Annealing and rows are both too low by many nats, and agree."""
     rbm, expected = trapped_model(0.65)

@@ -151,6 +151,7 @@ def test_the_race_is_recorded(raced):
     assert compared["seconds"].max() < rounds[-1] == seconds.max()
 
 
+@pytest.mark.slow
 def test_what_is_recorded_is_by_as_many_updates(from_one, monkeypatch):
     """Also where the winner trains on until it overtakes a tree."""
     never_end(monkeypatch)
