@@ -85,7 +85,7 @@ def quick_states():
     For tests of something else; those of `step_noise` and of the network have all.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dynamic_system, "STATES_STARTS", 2)
+        patch.setattr(dynamic_system, "STATES_STARTS", 1)
         patch.setattr(step_noise, "POWERS", step_noise.POWERS[2:8])
         patch.setattr(step_noise, "GOLDEN_STEPS", 2)
         yield

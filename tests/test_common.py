@@ -59,17 +59,20 @@ ESTIMATORS = [
     SparseBayesNARXRegressorCV(
         (1,), (1.0,), cv=2, n_estimators=1, hidden_layer_sizes=1, max_cycles=1
     ),
-    DynamicSystemRegressor(
-        ("linear", "network"), n_estimators=2, max_cycles=1, **SMALL_SEARCH
-    ),
+    DynamicSystemRegressor(("linear",), n_estimators=2, max_cycles=1, **SMALL_SEARCH),
     SparseBayesStateSpaceRegressor(
-        2, hidden_layer_sizes=1, reg_lambda=0.0, n_estimators=2, max_cycles=2
+        2,
+        hidden_layer_sizes=1,
+        reg_lambda=0.0,
+        n_restarts=2,
+        n_estimators=2,
+        max_cycles=2,
     ),
-    ContrastiveDivergenceRBM(8, max_updates=20, random_state=0),
+    ContrastiveDivergenceRBM(8, max_updates=5, random_state=0),
     ContrastiveDivergenceRBM(
         8, max_iter=3, persistent=False, n_gibbs_steps=2, momentum=0.5, binarize=0.0
     ),
-    FrankWolfeRBM(2, n_chains=50, n_corrective_steps=10, random_state=0),
+    FrankWolfeRBM(2, n_chains=20, n_corrective_steps=2, random_state=0),
 ]
 # Fits of more work, and further settings.
 MORE_ESTIMATORS = [
@@ -96,6 +99,9 @@ MORE_ESTIMATORS = [
         (1, 2), (1.0,), cv=2, n_estimators=2, hidden_layer_sizes=1, max_cycles=2
     ),
     DynamicSystemRegressor(n_estimators=2, max_cycles=2, **SMALL_SEARCH),
+    DynamicSystemRegressor(
+        ("linear", "network"), n_estimators=2, max_cycles=1, **SMALL_SEARCH
+    ),
     FrankWolfeRBM(
         n_chains=100,
         fine_tune=ContrastiveDivergenceRBM(max_updates=20),

@@ -11,9 +11,6 @@ import pytest
 from time_limits import TookTooLong, time_limit
 
 FOLDER = Path(__file__).with_name("fuzz")
-sys.path.append(str(FOLDER))
-
-import cases  # noqa: E402
 
 # Half of what is tried has to get to the end, or it would be refusals that are tested.
 MAX_REFUSED = 0.6
@@ -27,7 +24,16 @@ MANY = {"mlp": 3500, "narx": 3500, "search": 500, "system": 500, "states": 800}
 MANY |= {"cd": 1700, "fw": 800}
 
 
-def check_kind(kind, n_cases, number):
+@pytest.fixture(scope="module")
+def cases():
+    """What is tried. Its import takes a second, and is left to who runs these tests."""
+    sys.path.append(str(FOLDER))
+    import cases
+
+    return cases
+
+
+def check_kind(cases, kind, n_cases, number):
     counts = cases.fuzz(kind, n_cases, number)
     print(f"{kind}: {counts.total()} tried, {counts['refused']} refused, 0 wrong")
     assert counts.total() >= 0.9 * n_cases
@@ -36,15 +42,15 @@ def check_kind(kind, n_cases, number):
 
 
 @pytest.mark.parametrize("kind", A_FEW)
-def test_a_few(kind):
-    check_kind(kind, A_FEW[kind], number=0)
+def test_a_few(cases, kind):
+    check_kind(cases, kind, A_FEW[kind], number=0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("kind", MANY)
-def test_many(kind, part):
-    check_kind(kind, MANY[kind] // 4, number=part + 1)
+def test_many(cases, kind, part):
+    check_kind(cases, kind, MANY[kind] // 4, number=part + 1)
 
 
 @pytest.mark.slow
@@ -64,29 +70,29 @@ def test_with_bounds_checks(tmp_path):
 
 
 @pytest.mark.parametrize("kind", A_FEW)
-def test_all_parameters_are_tried(kind):
+def test_all_parameters_are_tried(cases, kind):
     estimator, table, tiny = cases.of_models.TINY[kind]
     assert estimator().get_params(deep=False).keys() <= table.keys() | tiny.keys()
     for name, values in cases.of_models.ACCEPTED[kind].items():
         assert values, name
 
 
-def case(**changes):
+def case(cases, **changes):
     table = cases.data.Table(40, 2, 1.0, 0.0, "float64", "array", "none", 0)
     usual = cases.Case("mlp", {}, table, table._replace(n_columns=None), "score", {}, 0)
     return usual._replace(**changes)
 
 
-def test_what_is_wrong_is_seen(monkeypatch):
+def test_what_is_wrong_is_seen(cases, monkeypatch):
     """The judgement itself: each kind of fault."""
-    assert cases.judge(case()) == ("right", "")
-    outcome, why = cases.judge(case(parameters={"tol": -1.0}))
+    assert cases.judge(case(cases)) == ("right", "")
+    outcome, why = cases.judge(case(cases, parameters={"tol": -1.0}))
     assert outcome == "refused" and "tol" in why
     model, _, _ = cases.of_models.TINY["mlp"]
 
     def answers(found):
         monkeypatch.setattr(model, "predict", found)
-        return cases.judge(case(call="predict"))
+        return cases.judge(case(cases, call="predict"))
 
     cases_of_fault = {
         "shape (3,)": lambda self, X: np.zeros(3),

@@ -23,6 +23,8 @@ from skbayesnn import (
     SparseBayesStateSpaceRegressor,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_states")
+
 RNG = np.random.default_rng(0)
 U = RNG.normal(size=(30, 2))
 Y = np.column_stack([np.tanh(U[:, 0]), U.sum(axis=1)]) + RNG.normal(0, 0.1, (30, 2))

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from grids import first_by_default
 from loopback import closed_address
 from scipy.io import loadmat, savemat
 
@@ -138,7 +139,9 @@ def test_names_of_the_silhouettes(silhouettes_mat):
     assert names[-1] == "yin yang"
 
 
-@pytest.mark.parametrize("fetch", [fetch_mnist, fetch_caltech101_silhouettes])
+@pytest.mark.parametrize(
+    "fetch", first_by_default([fetch_caltech101_silhouettes, fetch_mnist])
+)
 def test_fetched_as_pair(fetch, mnist_folder, silhouettes_mat):
     dataset = fetch()
     X, y = fetch(return_X_y=True)

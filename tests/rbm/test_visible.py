@@ -180,7 +180,7 @@ def test_annealing_agrees_with_the_log_partition(c, reverse):
     expected = exact.log_partition(rbm) if c is None else grid_log_partition(rbm)
     base = GAUSSIAN.natural_parameters([0.3, -0.2], 100)
     result = annealing.ais(
-        rbm, base, annealing.make_betas(200), 300, 0, reverse=reverse
+        rbm, base, annealing.make_betas(200), 100, 0, reverse=reverse
     )
     low, high = result.interval
     assert low - 1e-3 < expected < high + 1e-3

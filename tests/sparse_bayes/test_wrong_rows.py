@@ -21,6 +21,8 @@ from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.search.tasks import Task
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
+pytestmark = pytest.mark.usefixtures("quick_states")
+
 N_ROWS = 300
 
 

@@ -302,7 +302,7 @@ def test_annealed_chains(fractional, clamped, seed):
     rbm, model = random_model(3, 4, seed, fractional=fractional)
     betas = annealing.make_betas(150)
     chains, _ = annealing.annealed_chains(
-        rbm, np.zeros(4), betas, 10000, seed, clamp_of(clamped)
+        rbm, np.zeros(4), betas, 4000, seed, clamp_of(clamped)
     )
     p = naive.rbm_distribution(model)[1]
     if clamped:

@@ -15,7 +15,7 @@ from skbayesnn.rbm.training.start import base_of
 
 N_FEATURES = 12
 # Temperatures: more of them tell the same of so few features.
-N_BETAS = 250
+N_BETAS = 120
 
 
 def modes_in(fractions, n_rows=2000, seed=0):

@@ -23,6 +23,8 @@ from skbayesnn.sparse_bayes.search.members import close_to_best, share_out
 from skbayesnn.sparse_bayes.search.search_space import Grid, SearchSpace
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
+pytestmark = pytest.mark.usefixtures("quick_states")
+
 N_ROWS = 5000
 
 
