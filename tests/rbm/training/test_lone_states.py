@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
-from rbm_estimators import automatic, copy_with_training
+from rbm_estimators import automatic, copy_with_training, of_training
 from rbm_models import random_model, twin
 
 from skbayesnn import ContrastiveDivergenceRBM
@@ -135,7 +135,8 @@ def test_a_state_that_is_likely_enough_needs_no_unit():
 @pytest.fixture(scope="module", params=first_by_default(["sizes", "rounds"]))
 def fitted_and_printed(request):
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        model = automatic(request.param).set_params(verbose=True).fit(data())
+        few = of_training(request.param, max_updates=40)
+        model = automatic(request.param, verbose=True, **few).fit(data())
     return model, printed.getvalue()
 
 
@@ -145,8 +146,12 @@ def fitted(fitted_and_printed):
 
 
 of_rounds = pytest.mark.parametrize("fitted_and_printed", ["rounds"], indirect=True)
+of_both = pytest.mark.parametrize(
+    "fitted_and_printed", ["sizes", "rounds"], indirect=True
+)
 
 
+@of_both
 def test_the_model_gives_the_share(fitted):
     assert_array_equal(fitted.lone_states_, [LONE])
     assert fitted.components_.shape == (fitted.n_components_, N_FEATURES)
@@ -226,7 +231,6 @@ def test_a_partial_fit_is_refused(fitted):
     assert_array_equal(fitted.components_, before)
 
 
-@pytest.mark.slow
 @of_rounds
 def test_a_partial_fit_of_one_that_has_none_goes_on(fitted):
     others = fitted.truncate(fitted.n_components_ - 1)
