@@ -15,8 +15,6 @@ from skbayesnn.sparse_bayes.search.members import close_to_best
 from skbayesnn.sparse_bayes.search.rounds import run_rounds
 from skbayesnn.sparse_bayes.search.search_space import OUTPUTS, Grid, SearchSpace
 
-pytestmark = pytest.mark.usefixtures("quick_states")
-
 NOISE = 0.02
 MODELS = ("linear", "network", "states")
 

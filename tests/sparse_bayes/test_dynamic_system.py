@@ -129,6 +129,12 @@ def choose(monkeypatch, *candidates):
     monkeypatch.setattr(searched_ensemble, "share_out", shares)
 
 
+@pytest.fixture
+def usual_starts(monkeypatch):
+    """Where a single start gives too poor a fit."""
+    monkeypatch.setattr(dynamic_system, "STATES_STARTS", 4)
+
+
 @pytest.fixture(scope="module")
 def data():
     return record(150)
@@ -315,12 +321,10 @@ def test_every_kind_is_scored_on_the_same_stretches(monkeypatch):
     "candidates", first_by_default([(STATES,), (LAGS, STATES)]), ids=len
 )
 def test_the_bands_are_calibrated_where_fits_did_not_look(
-    monkeypatch, data, candidates
+    usual_starts, monkeypatch, data, candidates
 ):
     u, y = data
     choose(monkeypatch, *candidates)
-    # as many as usual: bands of a good fit, above the least that they may be
-    monkeypatch.setattr(dynamic_system, "STATES_STARTS", 4)
     model = quietly(estimator(), u, y)
     factor = model.band_factor_
     assert factor.shape == (1,) and factor[0] != 1.0
@@ -905,7 +909,9 @@ def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):
 
 
 @pytest.mark.slow
-def test_fits_of_hidden_states_go_on_from_those_that_were_scored(monkeypatch, data):
+def test_fits_of_hidden_states_go_on_from_those_that_were_scored(
+    usual_starts, monkeypatch, data
+):
     """Once for each good one, with what it has learned; what is left begins anew."""
     calls, fit = [], runner.fit_or_score
 

@@ -278,7 +278,7 @@ def test_a_model_that_came_otherwise_is_trained_on(fitted, kind):
     "kind", [pytest.param("rounds", marks=pytest.mark.slow), "sizes"]
 )
 def test_one_line_says_what_was_chosen(kind, capsys):
-    few = of_training(kind, max_updates=20)
+    few = of_training(kind, max_updates=20) if kind == "sizes" else {}
     model = automatic(kind, verbose=True, **few).fit(digits(40))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > model.n_iter_
