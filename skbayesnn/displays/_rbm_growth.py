@@ -60,7 +60,7 @@ class GrowthDisplay:
     >>> from sklearn.datasets import load_digits
     >>> from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
     >>> from skbayesnn.displays import GrowthDisplay
-    >>> X = load_digits().data[:100] > 7
+    >>> X = load_digits().data[:100, :32] > 7  # upper halves
     >>> trainer = ContrastiveDivergenceRBM(max_updates=20)
     >>> rbm = FrankWolfeRBM(fine_tune=trainer, random_state=0).fit(X)
     >>> display = GrowthDisplay.from_estimator(rbm)
