@@ -12,6 +12,10 @@ from time_limits import TookTooLong, time_limit
 
 FOLDER = Path(__file__).with_name("fuzz")
 
+# hypothesis asks the garbage collector for a reference to its generator. One in a
+# module that was imported with the tests is frozen, and is not shown.
+pytestmark = pytest.mark.filterwarnings("ignore:It looks like .register_random. was")
+
 # Half of what is tried has to get to the end, or it would be refusals that are tested.
 MAX_REFUSED = 0.6
 # The kinds in the proportion of their times; so many that the share of the refused ones
