@@ -111,28 +111,25 @@ def test_a_wide_network_prunes_itself(data_home):
     assert error < 0.1
 
 
+def printed_by(*arguments, path):
+    """What a Python prints that imports from ``path``."""
+    environment = {**os.environ, "PYTHONPATH": str(path)}
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, env=environment
+    ).stdout
+
+
 def test_the_memory_of_a_benchmark_is_that_of_its_own_process():
     """The test process, with all that it imported, is larger than a bare Python."""
     code = "import process_memory as m; print(m.peak_resident() / 2**20)"
-    environment = {**os.environ, "PYTHONPATH": str(BENCHMARK.parent)}
-    output = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=environment,
-    ).stdout
-    assert 2 < float(output) < 40
+    assert 2 < float(printed_by("-c", code, path=BENCHMARK.parent)) < 40
 
 
 @pytest.mark.slow
 def test_a_long_record_fits_into_a_gibibyte():
     """100,000 samples, 81 regressors, a thousand weights: no whole Jacobian."""
-    command = [sys.executable, str(BENCHMARK), "--parts", "large_record"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    output = subprocess.run(
-        command, check=True, capture_output=True, text=True, env=environment
-    ).stdout
+    output = printed_by(str(BENCHMARK), "--parts", "large_record", path=ROOT)
     figures = json.loads(output)
     assert figures["weights"] > 900
     assert figures["peak_resident_MiB"] < 1024
