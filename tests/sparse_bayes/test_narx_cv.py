@@ -244,18 +244,6 @@ def test_references(focus, n_sessions):
             assert found == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("lengths", [[7], [4, 9, 6], [3, 3]])
-@pytest.mark.parametrize("n_stretches", [2, 3])
-def test_stretches(lengths, n_stretches):
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    found = np.split(stretches(starts, n_stretches), starts[1:-1])
-    for number, length in zip(found, lengths, strict=True):
-        assert len(number) == length
-        assert (np.diff(number) >= 0).all()
-        counts = np.bincount(number, minlength=n_stretches)
-        assert len(counts) == n_stretches and np.ptp(counts) <= 1
-
-
 @pytest.mark.parametrize(
     ("sessions", "expected"),
     # two windows a stretch: 60 rows in 3 stretches hold lags up to 9
