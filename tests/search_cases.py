@@ -1,4 +1,4 @@
-"""Searches over lags and prior strengths that several tests share."""
+"""Searches, and tables of their errors, that several tests share."""
 
 import warnings
 
@@ -9,10 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayesnn import SparseBayesNARXRegressorCV
 from skbayesnn._random import draw_seed
 from skbayesnn.datasets import make_cascaded_tanks
-from skbayesnn.sparse_bayes.search.candidates import Table
+from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.search.comparison import Comparison
 from skbayesnn.sparse_bayes.search.rounds import run_rounds
-from skbayesnn.sparse_bayes.search.search_space import Limits
+from skbayesnn.sparse_bayes.search.search_space import OUTPUTS, Limits, SearchSpace
 
 LAGS, STRENGTHS, CV = (2, 4), (3.0, 30.0), 3
 
@@ -49,6 +49,14 @@ def tanks(n_rows=180):
     return make_cascaded_tanks(n_rows, return_X_y=True, random_state=0)
 
 
+def integrator(n_rows, seed=0):
+    """A position that follows a force, measured with a little noise."""
+    rng = np.random.default_rng(seed)
+    u = rng.uniform(-1, 1, size=(n_rows, 1))
+    y = np.cumsum(np.append(0.0, u[:-1, 0] - 0.3 * u[:-1, 0] ** 3))
+    return u, y + 0.01 * rng.standard_normal(n_rows)
+
+
 def estimator(lags=LAGS, reg_lambdas=STRENGTHS, **options):
     options = {**FAST, "random_state": 0, **options}
     return SparseBayesNARXRegressorCV(lags, reg_lambdas, **options)
@@ -60,7 +68,39 @@ def start_seeds(n_seeds):
     return [int(seed) for seed in root.generate_state(n_seeds) % 2**31]
 
 
+MODELS = ("linear", "network", "states")
 LIMITS = Limits(longest=30, rows=1000, n_signals=2, n_outputs=1, n_hidden=5)
+LONG = LIMITS._replace(longest=200)
+
+
+def table_of(errors, n_folds=5):
+    """A table with these errors of candidates on all folds."""
+    table = Table(n_folds)
+    for candidate, row in errors.items():
+        for fold, error in enumerate(row):
+            table.add(candidate, fold, error)
+    return table
+
+
+def network(lag, strength=6.0):
+    return Candidate("network", "simulation", lag, strength, True)
+
+
+def arx(lag, current_input=True):
+    return Candidate("linear", "prediction", lag, 0.0, current_input)
+
+
+def of_differences(candidates):
+    return [c for c in candidates if c.output == "difference"]
+
+
+def times(ratio):
+    """Errors of which those of differences are so many times as large."""
+    return lambda c: (
+        0.1
+        * (ratio if c.output == "difference" else 1.0)
+        * (1.0 if c.model == "network" else 1.1)
+    )
 
 
 def comparison_of(errors, table=None, drift=None):
@@ -79,6 +119,34 @@ def searched_table(errors, space, table=None, drift=None):
     comparison = comparison_of(errors, table, drift)
     run_rounds(comparison, space)
     return comparison.table
+
+
+def searched_lags(error, limits=LONG, **options):
+    """The table of a search over models of lags, with such errors."""
+    options = {"current_input": True, **options}
+    return searched_table(error, SearchSpace(limits, **options))
+
+
+def space_of_kinds(**options):
+    return SearchSpace(LIMITS, kinds=MODELS, current_input=True, **options)
+
+
+def searched_kinds(errors, **options):
+    """The table of a search over all kinds of models, with such errors."""
+    return searched_table(errors, space_of_kinds(**options))
+
+
+def searched_outputs(error, kinds=MODELS, table=None, drift=None, **options):
+    """The table of a search over levels and differences, and what was asked for."""
+    asked = []
+
+    def errors(candidate):
+        asked.append(candidate)
+        return error(candidate)
+
+    options = {"limits": LIMITS, "outputs": OUTPUTS, **options}
+    space = SearchSpace(kinds=kinds, **options)
+    return searched_table(errors, space, table, drift), asked
 
 
 def quietly(model, *data, **arguments):

@@ -8,12 +8,9 @@ import pytest
 from grids import first_by_default, mostly_pandas
 from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import (
-    LIMITS,
-    comparison_of,
     errors_by_stretch,
     quietly,
     record,
-    searched_table,
     start_seeds,
 )
 from sklearn.exceptions import NotFittedError
@@ -29,7 +26,6 @@ from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes import dynamic_system
 from skbayesnn.sparse_bayes.dynamic_system import kind_of
-from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.prediction.ensemble import forecast
 from skbayesnn.sparse_bayes.queries import make_query
 from skbayesnn.sparse_bayes.search import (
@@ -41,10 +37,7 @@ from skbayesnn.sparse_bayes.search import (
     whole_record,
 )
 from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
-from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.search.members import evenly
-from skbayesnn.sparse_bayes.search.search_space import SearchSpace
-from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 pytestmark = pytest.mark.usefixtures("quick_states")
 
@@ -682,230 +675,6 @@ def test_before_the_fit():
     for call in ("predict", "forecast", "stream", "sample_y"):
         with pytest.raises(NotFittedError):
             getattr(model, call)(np.zeros((3, 1)))
-
-
-def space_of_kinds(**options):
-    kinds = ("linear", "network", "states")
-    return SearchSpace(LIMITS, kinds=kinds, current_input=True, **options)
-
-
-def search(errors, **options):
-    """The table of a search whose errors are known by candidate."""
-    return searched_table(errors, space_of_kinds(**options))
-
-
-def test_hidden_states_that_are_far_behind_are_tried_once():
-    errors = {"linear": 0.5, "network": 0.1, "states": 0.4}
-    table = search(lambda candidate: errors[candidate.model])
-    tried = [c for c in table.errors if c.model == "states"]
-    assert [(c.n_states, c.activation) for c in tried] == [(4, "tanh")]
-    assert np.isfinite(table.errors[tried[0]]).sum() == 3
-
-
-def test_both_kinds_are_tried_before_the_time_may_be_over():
-    """Networks of all lags, with one strength, and hidden states; then the others."""
-    calls = []
-
-    def errors(candidate):
-        calls.append(candidate)
-        return {"linear": 0.5, "network": 0.1, "states": 0.4}[candidate.model]
-
-    search(errors)
-    order = list(dict.fromkeys(c for c in calls if c.model != "linear"))
-    (place,) = (k for k, c in enumerate(order) if c.model == "states")
-    assert {c.lag for c in order[:place]} == {5, 10, 20}
-    assert {c.reg_lambda for c in order[:place]} == {6.0}
-    assert {c.reg_lambda for c in order[place + 1 :]} > {20.0}
-    # on all of the stretches that compare them
-    first = calls.index(order[place + 1])
-    assert calls[:first].count(order[0]) == calls[:first].count(order[place]) == 3
-
-
-def test_what_one_fit_drifts_is_not_known():
-    """It is taken for that of linear models, which are tried on more stretches."""
-
-    def drift(candidate):
-        if candidate.model != "linear":
-            return np.nan
-        return candidate.lag + (10.0 if candidate.output == "difference" else 0.0)
-
-    space = space_of_kinds(outputs=("level", "difference"))
-    drifts = searched_table(lambda c: 0.1, space, drift=drift).drifts
-    for output, least in (("level", 1.0), ("difference", 11.0)):
-        found = [
-            d for c, d in drifts.items() if c[0] != "linear" and c.output == output
-        ]
-        assert found and set(found) == {least}
-
-
-def test_both_activations_are_tried_once():
-    """Those that are too far behind with the first may be closer with the other."""
-
-    def errors(candidate):
-        if candidate.model != "states":
-            return 0.1
-        return {"tanh": 0.25, "relu": 0.16}[candidate.activation] / candidate.n_states
-
-    def far(candidate):
-        return errors(candidate) * (4.0 if candidate.model == "states" else 1.0)
-
-    table = search(far)
-    tried = [c for c in table.errors if c.model == "states"]
-    assert [c.activation for c in tried].count("tanh") == 1
-    assert {c.activation for c in tried if c.n_states > 4} == {"relu"}
-    table = search(far, activations=("tanh",))
-    assert len([c for c in table.errors if c.model == "states"]) == 1
-
-
-@pytest.mark.parametrize("better", [15, 200])
-def test_fits_until_the_end_are_tried_once(better):
-    """And the grids go on with those that are better."""
-
-    def errors(candidate):
-        if candidate.model != "states":
-            return 0.1
-        return (0.1 if candidate.max_cycles == better else 0.11) / candidate.n_states
-
-    tried = search(errors, activations=("tanh",), states_cycles=(15, 200)).errors
-    found = [(c.n_states, c.max_cycles) for c in tried if c.model == "states"]
-    assert found[:2] == [(4, 15), (4, 200)]
-    assert {cycles for _, cycles in found[2:]} == {better}
-
-
-RIVAL = Candidate("states", "simulation", 0, 5.0, True, 4, "tanh", 15)
-
-
-@pytest.mark.parametrize("measures_drift", [False, True])
-@pytest.mark.parametrize(
-    ("changed", "ratio", "n_stretches"),
-    [
-        ({"activation": "relu"}, 1.8, 1),
-        ({"reg_lambda": 15.0, "n_states": 6}, 1.8, 1),
-        ({"reg_lambda": 15.0, "n_states": 6}, 1.7, 3),
-        # fits until the end take longer, and have to be as good
-        ({"max_cycles": 200}, 1.03, 1),
-        ({"max_cycles": 200}, 1.01, 3),
-    ],
-)
-def test_those_behind_on_the_first_stretch_are_not_tried_on_others(
-    changed, ratio, n_stretches, measures_drift
-):
-    other = RIVAL._replace(**changed)
-    comparison = comparison_of(lambda one: 0.1 if one == RIVAL else 0.1 * ratio)
-    # one fit does not show how far a candidate drifts
-    comparison.measures_drift = measures_drift
-    comparison.try_hopeful([RIVAL, other], [RIVAL])
-    errors, n_tried = comparison.table.errors, 3 if measures_drift else n_stretches
-    assert np.isfinite(errors[RIVAL]).sum() == 3
-    tried = np.flatnonzero(np.isfinite(errors[other]))
-    assert list(tried) == sorted(comparison.all_folds[:n_tried])
-
-
-def test_networks_of_lags_are_tried_on_three_stretches_however_bad():
-    """What is far behind on the first may be ahead on the others."""
-    table = search(lambda c: 0.1 * c.lag if c.model == "network" else 0.1)
-    of_lags = [c for c in table.errors if c.model == "network"]
-    assert len({c.lag for c in of_lags}) > 1
-    for candidate in of_lags:
-        assert np.isfinite(table.errors[candidate]).sum() >= 3
-
-
-def test_hidden_states_that_come_close_are_tried_with_more():
-    by_states = {4: 0.1, 6: 0.08, 8: 0.05, 10: 0.047}
-
-    def errors(candidate):
-        if candidate.model != "states":
-            return 0.1
-        off = abs(np.log(candidate.reg_lambda / 1.667))
-        off += candidate.activation == "tanh"
-        return by_states[candidate.n_states] * (1.0 + 0.01 * off)
-
-    table = search(errors)
-    tried = {c for c in table.errors if c.model == "states"}
-    # the last step from 8 to 10 is too small, and none follows anyway
-    assert {c.n_states for c in tried} == {4, 6, 8, 10}
-    best = min(tried, key=table.error)
-    assert best.n_states == 10 and best.reg_lambda == 1.667
-    assert best.activation == "relu"
-    # the best is tried on all stretches
-    assert np.isfinite(table.errors[best]).sum() == 5
-    small = search(lambda c: 0.1)
-    # a single step finds no gain
-    assert {c.n_states for c in small.errors if c.model == "states"} == {4, 6}
-
-
-@pytest.mark.parametrize("gain, most", [(1.01, 4), (1.05, 6)])
-def test_more_states_that_gain_nothing_are_no_place_to_go_on_from(gain, most):
-    """A step of two states is tried; other strengths are at the fewest that equal."""
-
-    def errors(candidate):
-        if candidate.model != "states":
-            return 0.1
-        by_strength = 1.0 if candidate.reg_lambda == 5.0 else 1.1
-        return 0.1 * by_strength / (gain if candidate.n_states > 4 else 1.0)
-
-    tried = search(errors, activations=("tanh",)).errors
-    found = [(c.n_states, c.reg_lambda) for c in tried if c.model == "states"]
-    assert {n for n, _ in found} == {4, 6}
-    assert max(n for n, strength in found if strength != 5.0) == most
-
-
-@pytest.mark.parametrize("gain, cycles", [(1.01, 15), (1.05, 200)])
-def test_more_cycles_that_gain_nothing_are_no_place_to_go_on_from(gain, cycles):
-    """Other strengths, and more states, are tried with the cheaper of equal fits."""
-
-    def errors(candidate):
-        if candidate.model != "states":
-            return 0.1
-        return 0.1 / (gain if candidate.max_cycles > 15 else 1.0)
-
-    options = dict(activations=("tanh",), states_cycles=(15, 200))
-    tried = search(errors, **options).errors
-    states = [c for c in tried if c.model == "states"]
-    assert {c.max_cycles for c in states if c.reg_lambda != 5.0} == {cycles}
-    assert {c.max_cycles for c in states if c.n_states > 4} == {cycles}
-
-
-def test_other_strengths_are_tried_with_the_best_number_of_states():
-    """One that is found for too few is another for more."""
-
-    def errors(candidate):
-        if candidate.model != "states":
-            return 0.1
-        worse = 1.1 if candidate.reg_lambda > 5.0 else 1.05
-        return (worse if candidate.reg_lambda != 5.0 else 1.0) * (
-            0.1 if candidate.n_states < 8 else 0.08
-        )
-
-    def rising(candidate):
-        return errors(candidate) * (1.5 if candidate.n_states == 4 else 1.0)
-
-    def found(errors):
-        tried = search(errors, activations=("tanh",)).errors
-        return [(c.n_states, c.reg_lambda) for c in tried if c.model == "states"]
-
-    more = [(4, 5.0), (6, 5.0), (8, 5.0), (10, 5.0), (8, 15.0), (8, 1.667)]
-    assert found(rising) == more
-    # a step that gains nothing is the last one
-    assert found(errors) == [(4, 5.0), (6, 5.0), (4, 15.0), (4, 1.667)]
-
-
-def test_hidden_states_learn_from_all_of_dense_rows(monkeypatch):
-    y = np.sin(2.0 * np.pi * np.arange(4000.0) / 400.0)[:, None]
-    starts = np.array([0, 4000])
-
-    def rows(Y):
-        given = TrainingRecord(Y, Y, starts, True, {})
-        data = CutRecord(given, stretches(starts, 8))
-        return len(samples.rows_for_states(data, 800).Y)
-
-    assert rows(y) == 4000
-    # the stretch that is left out of a fit changes nothing
-    assert rows(np.where(np.arange(4000)[:, None] // 500 == 3, np.nan, y)) == 4000
-    noise = np.random.default_rng(0).standard_normal((4000, 1))
-    assert rows(y + 0.1 * noise) == 800
-    monkeypatch.setattr(samples, "DENSE_ROWS", 3999)
-    assert rows(y) == 800
 
 
 @pytest.mark.slow

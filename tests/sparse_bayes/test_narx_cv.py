@@ -15,15 +15,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import (
     CV,
     LAGS,
-    LIMITS,
     SHARED,
     STRENGTHS,
     assert_same_ensemble,
     errors_by_stretch,
     estimator,
+    integrator,
     quietly,
     record,
-    searched_table,
     start_seeds,
     tanks,
 )
@@ -36,13 +35,11 @@ from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import candidate_scores, samples, searched_ensemble
-from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
+from skbayesnn.sparse_bayes.search.candidates import Candidate
 from skbayesnn.sparse_bayes.search.cut_record import CutRecord
 from skbayesnn.sparse_bayes.search.held_out_errors import error_against
-from skbayesnn.sparse_bayes.search.members import close_to_best
 from skbayesnn.sparse_bayes.search.results import COLUMNS
 from skbayesnn.sparse_bayes.search.runner import Clock
-from skbayesnn.sparse_bayes.search.search_space import Grid, SearchSpace
 from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
@@ -630,27 +627,6 @@ def test_a_linear_system_gets_a_linear_model():
     assert_allclose(model.predict(u, y)[lag:], expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("n_sessions", [1, 3])
-def test_long_records_are_thinned(n_sessions):
-    n_rows = 1000
-    starts = np.linspace(0, n_rows, n_sessions + 1).astype(int)
-    number = np.repeat(np.arange(n_sessions), np.diff(starts))
-    folds = stretches(starts, 4)
-    y = np.arange(n_rows, dtype=float)
-    given = TrainingRecord(y[:, None], y[:, None], starts, True, {})
-    data = CutRecord(given, folds)
-    assert data.thinned(n_rows) is data
-    thin = data.thinned(240)
-    assert len(thin.Y) == 240
-    # the stretches begin where they did, and each is a session of its own
-    for session, fold in itertools.product(range(n_sessions), range(4)):
-        whole = y[(number == session) & (folds == fold)]
-        part = (thin.folds == fold) & np.isin(thin.Y[:, 0], whole)
-        assert_array_equal(thin.Y[part, 0], whole[: 240 // (4 * n_sessions)])
-        assert np.flatnonzero(part)[0] in thin.starts
-    assert len(thin.starts) == 4 * n_sessions + 1
-
-
 @pytest.mark.parametrize("routing", [False, True])
 def test_in_a_pipeline(routing):
     u, y = record(120)
@@ -705,103 +681,6 @@ def test_a_long_record_of_a_data_frame(monkeypatch, frames):
     assert model.score(frame, y, horizon=None) > 0.8
 
 
-def table_of(errors, n_folds=5):
-    """A table with these errors of candidates on all folds."""
-    table = Table(n_folds)
-    for candidate, row in errors.items():
-        for fold, error in enumerate(row):
-            table.add(candidate, fold, error)
-    return table
-
-
-def network(lag, strength=6.0):
-    return Candidate("network", "simulation", lag, strength, True)
-
-
-def arx(lag, current_input=True):
-    return Candidate("linear", "prediction", lag, 0.0, current_input)
-
-
-SCATTER = np.array([0.5, 2.0, 1.0, 2.0, 0.5])
-
-
-@pytest.mark.parametrize(
-    ("errors", "expected"),
-    [
-        # within a fifth; farther, but not for sure; for sure; too far
-        ({network(5): [1.0] * 5, network(9): [1.19] * 5}, [5, 9]),
-        ({network(5): [1.0] * 5, network(9): 1.3 * SCATTER}, [5, 9]),
-        ({network(5): [1.0] * 5, network(9): [1.3] * 5}, [5]),
-        ({network(5): [1.0] * 5, network(9): 1.5 * SCATTER}, [5]),
-        # linear models never stand beside a network, nor networks beside them
-        ({network(5): [1.0] * 5, arx(2): [1.01] * 5}, [5]),
-        ({network(5): [1.01] * 5, arx(2): [1.0] * 5}, [2]),
-        # of equal linear models the simplest
-        ({arx(4): [1.0] * 5, arx(2): [1.01] * 5, arx(1): [1.1] * 5}, [2]),
-        ({arx(2): [1.0] * 5, arx(2, False): [1.01] * 5}, [2]),
-    ],
-    ids=range(8),
-)
-def test_close_to_best(errors, expected):
-    assert [c.lag for c in close_to_best(table_of(errors))] == expected
-
-
-def test_errors_are_cut_off():
-    table = table_of({network(5): [np.inf, np.nan, 7.0, 0.0, 3.0]})
-    assert_array_equal(table.errors[network(5)], [3.0, 3.0, 3.0, 0.0, 3.0])
-    assert 0.0 < table.error(network(5)) < 0.1
-
-
-def test_a_candidate_with_fewer_folds_is_not_chosen():
-    """Unless the time was over before any had them all."""
-    table = table_of({network(5): [1.0] * 5, network(9): [2.0] * 5})
-    table.add(network(7), 0, 0.1)
-    assert [c.lag for c in close_to_best(table.comparable())] == [5]
-    table = Table(5)
-    table.add(network(7), 0, 0.1)
-    assert [c.lag for c in close_to_best(table.comparable())] == [7]
-
-
-@pytest.mark.parametrize(("error", "lag"), [(0.5, 7), (0.9, 2)])
-def test_networks_and_linear_models_are_compared_on_the_same_stretches(error, lag):
-    """Linear models have been tried on all of them when the time is over."""
-    table = table_of({arx(2): [0.8, 0.8, 0.1, 0.1, 0.1]})
-    for fold in range(2):
-        table.add(network(7), fold, error)
-    table.add(network(9), 0, 0.1)
-    comparable = table.comparable()
-    assert [c.lag for c in close_to_best(comparable)] == [lag]
-    assert np.isfinite(comparable.errors[arx(2)]).tolist() == [True] * 2 + [False] * 3
-    # what was found stays as it is
-    assert np.isfinite(table.errors[arx(2)]).all() and len(table.errors) == 3
-
-
-LONG = LIMITS._replace(longest=200)
-
-
-def searched(error, limits=LONG, **options):
-    """The table of a search in which a function gives the errors."""
-    options = {"current_input": True, **options}
-    return searched_table(error, SearchSpace(limits, **options))
-
-
-@pytest.mark.parametrize(
-    ("gain", "expected"), [(0.9, False), (0.99, True), (1.03, True)]
-)
-def test_current_input_is_left_out_where_that_helps(gain, expected):
-    """Linear models without it have so much of the error; networks follow."""
-
-    def error(candidate):
-        return 1.0 if candidate.current_input else gain
-
-    table = searched(error, current_input="auto")
-    assert {c.model for c in table.errors} == {"linear", "network"}
-    # the other linear models do not compete
-    assert {c.current_input for c in table.errors} == {expected}
-    given = searched(error, current_input=not expected)
-    assert {c.current_input for c in given.errors} == {not expected}
-
-
 @pytest.mark.slow
 def test_current_input_of_a_system_that_answers_at_once():
     def searched(X, y):
@@ -819,66 +698,6 @@ def test_current_input_of_a_system_that_answers_at_once():
         assert all(m.include_current_input == used for m in model.estimators_)
         assert ("x0(t)" in model.lag_relevance_) == used
     assert not searched(None, y).cv_results_["include_current_input"].any()
-
-
-@pytest.mark.parametrize("best", [0.7, 2.0, 6.0, 20.0, 60.0])
-def test_strengths_go_on_where_the_end_is_the_best(best):
-    table = searched(lambda c: 1.0 + abs(np.log((c.reg_lambda or 0.01) / best)))
-    (chosen,) = [c for c in close_to_best(table.comparable()) if c.lag == 5][:1]
-    assert abs(np.log(chosen.reg_lambda / best)) < 0.1
-    assert len({c.reg_lambda for c in table.errors}) <= 6
-    given = searched(lambda c: 1.0 / (1.0 + c.reg_lambda), strengths=Grid((3.0, 9.0)))
-    assert {c.reg_lambda for c in given.errors} == {0.0, 3.0, 9.0}
-
-
-def test_lags_go_on_where_the_longest_is_the_best():
-    def falling(candidate):
-        return candidate.lag**-0.2
-
-    table = searched(falling, LONG._replace(n_hidden=1, longest=100))
-    lags = {c.lag for c in table.errors if c.model == "network"}
-    # with 10 lags a linear model errs 1.504 times as much as with 77
-    assert lags == {20, 32, 51, 82}
-    assert max(c.lag for c in table.errors if c.model == "linear") == 77
-    # where all are too short, the best of the linear ones
-    table = searched(lambda c: 1.0 / c.lag, LONG._replace(n_hidden=1, longest=100))
-    lags = {c.lag for c in table.errors if c.model == "network"}
-    assert lags == {77}
-    # what networks of this size cannot afford is left to linear models
-    table = searched(falling, LONG._replace(rows=5000))
-    lags = {c.lag for c in table.errors if c.model == "network"}
-    assert max(lags) < 20
-    given = searched(falling, lags=Grid((3, 4)))
-    assert {c.lag for c in given.errors} == {3, 4}
-
-
-@pytest.mark.parametrize("n_outputs, longest", [(1, 10), (3, 5)])
-def test_every_output_makes_a_fit_longer(n_outputs, longest):
-    table = searched(
-        lambda c: c.lag**-0.2,
-        LONG._replace(rows=2000, n_signals=4, n_outputs=n_outputs),
-    )
-    assert max(c.lag for c in table.errors if c.model == "network") == longest
-
-
-def test_one_step_fits_get_all_strengths_where_they_are_best():
-    both = ("simulation", "prediction")
-    table = searched(lambda c: 1.0 + (c.fitted_to != "prediction"), fitted_to=both)
-    of_networks = [c for c in table.errors if c.model == "network"]
-    strengths = {c.reg_lambda for c in of_networks if c.fitted_to == "prediction"}
-    assert strengths >= {6.0, 20.0}
-    table = searched(lambda c: 1.0 + (c.fitted_to == "prediction"), fitted_to=both)
-    of_networks = [c for c in table.errors if c.model == "network"]
-    strengths = {c.reg_lambda for c in of_networks if c.fitted_to == "prediction"}
-    assert strengths == {6.0}
-
-
-def integrator(n_rows, seed=0):
-    """A position that follows a force, measured with a little noise."""
-    rng = np.random.default_rng(seed)
-    u = rng.uniform(-1, 1, size=(n_rows, 1))
-    y = np.cumsum(np.append(0.0, u[:-1, 0] - 0.3 * u[:-1, 0] ** 3))
-    return u, y + 0.01 * rng.standard_normal(n_rows)
 
 
 @pytest.mark.slow
