@@ -92,6 +92,12 @@ def quick_states():
 
 
 @pytest.fixture
+def usual_starts(monkeypatch):
+    """More starts than `quick_states` has, where a single one gives too poor a fit."""
+    monkeypatch.setattr(dynamic_system, "STATES_STARTS", 4)
+
+
+@pytest.fixture
 def fewer_row_draws(monkeypatch):
     """Estimates by the hidden states of rows draw half as many.
 

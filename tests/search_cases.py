@@ -6,11 +6,13 @@ import numpy as np
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayesnn import SparseBayesNARXRegressorCV
+from skbayesnn import DynamicSystemRegressor, SparseBayesNARXRegressorCV
 from skbayesnn._random import draw_seed
 from skbayesnn.datasets import make_cascaded_tanks
+from skbayesnn.sparse_bayes.search import searched_ensemble
 from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.search.comparison import Comparison
+from skbayesnn.sparse_bayes.search.members import evenly
 from skbayesnn.sparse_bayes.search.rounds import run_rounds
 from skbayesnn.sparse_bayes.search.search_space import OUTPUTS, Limits, SearchSpace
 
@@ -36,6 +38,22 @@ SHARED = (
 )
 
 
+FAST_DYNAMIC = dict(
+    lags=(2,),
+    n_states=(2,),
+    reg_lambdas=(3.0,),
+    hidden_layer_sizes=2,
+    cv=2,
+    n_estimators=2,
+    max_cycles=3,
+    random_state=0,
+)
+
+
+OF_LAGS = Candidate("network", "simulation", 2, 3.0, True)
+OF_STATES = Candidate("states", "simulation", 0, 3.0, True, 2, "tanh")
+
+
 def record(n_rows=150, seed=0):
     """One input, and an output with noise that does not enter the system."""
     rng = np.random.default_rng(seed)
@@ -43,6 +61,13 @@ def record(n_rows=150, seed=0):
     for t in range(2, n_rows):
         x[t] = 1.2 * x[t - 1] - 0.5 * x[t - 2] + np.tanh(2 * u[t - 1, 0])
     return u, 5 + x + 0.1 * rng.standard_normal(n_rows)
+
+
+def with_gaps(data):
+    """A record of 150 rows that has one in the inputs, and one in the outputs."""
+    u, y = data
+    rows = np.arange(150)
+    return np.where(rows[:, None] == 70, np.nan, u), np.where(rows == 30, np.nan, y)
 
 
 def tanks(n_rows=180):
@@ -60,6 +85,28 @@ def integrator(n_rows, seed=0):
 def estimator(lags=LAGS, reg_lambdas=STRENGTHS, **options):
     options = {**FAST, "random_state": 0, **options}
     return SparseBayesNARXRegressorCV(lags, reg_lambdas, **options)
+
+
+def dynamic(**options):
+    """A search over all kinds of models, which takes little time."""
+    return DynamicSystemRegressor(**FAST_DYNAMIC | options)
+
+
+def choose(monkeypatch, *candidates):
+    """Let a search keep these candidates, whatever their number of cycles.
+
+    The first ones get the members that do not divide evenly.
+    """
+
+    def chosen(table):
+        by_rest = {c._replace(max_cycles=0): c for c in table.errors}
+        return [by_rest[c] for c in candidates]
+
+    def shares(close, table, n_members):
+        return dict(zip(close, evenly(n_members, len(close)), strict=True))
+
+    monkeypatch.setattr(searched_ensemble, "close_to_best", chosen)
+    monkeypatch.setattr(searched_ensemble, "share_out", shares)
 
 
 def start_seeds(n_seeds):

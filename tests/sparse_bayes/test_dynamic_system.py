@@ -8,10 +8,16 @@ import pytest
 from grids import first_by_default, mostly_pandas
 from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import (
+    FAST_DYNAMIC,
+    OF_LAGS,
+    OF_STATES,
+    choose,
+    dynamic,
     errors_by_stretch,
     quietly,
     record,
     start_seeds,
+    with_gaps,
 )
 from sklearn.exceptions import NotFittedError
 
@@ -25,39 +31,13 @@ from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes import dynamic_system
-from skbayesnn.sparse_bayes.dynamic_system import kind_of
 from skbayesnn.sparse_bayes.prediction.ensemble import forecast
 from skbayesnn.sparse_bayes.queries import make_query
-from skbayesnn.sparse_bayes.search import (
-    candidate_scores,
-    held_out_errors,
-    runner,
-    samples,
-    searched_ensemble,
-    whole_record,
-)
-from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
-from skbayesnn.sparse_bayes.search.members import evenly
+from skbayesnn.sparse_bayes.search import candidate_scores, runner
 
 pytestmark = pytest.mark.usefixtures("quick_states")
 
-CV = 2
-FAST = dict(
-    lags=(2,),
-    n_states=(2,),
-    reg_lambdas=(3.0,),
-    hidden_layer_sizes=2,
-    cv=CV,
-    n_estimators=2,
-    max_cycles=3,
-    random_state=0,
-)
-LAGS = Candidate("network", "simulation", 2, 3.0, True)
-STATES = Candidate("states", "simulation", 0, 3.0, True, 2, "tanh")
-
-
-def estimator(**options):
-    return DynamicSystemRegressor(**FAST | options)
+CV = FAST_DYNAMIC["cv"]
 
 
 def dead_time(n_rows=150):
@@ -94,7 +74,7 @@ def magnitude():
 )
 def test_the_kind_that_the_system_asks_for(system, options, kind):
     options = dict(cv=3, max_cycles=10, n_estimators=1) | options
-    model = quietly(estimator(**options), *system())
+    model = quietly(dynamic(**options), *system())
     assert model.kinds_ == [kind]
     results = model.cv_results_
     least = {
@@ -105,29 +85,6 @@ def test_the_kind_that_the_system_asks_for(system, options, kind):
     assert results["model"][results["kept"]] == [kind]
 
 
-def choose(monkeypatch, *candidates):
-    """The candidates of the table that are these, whatever their number of cycles.
-
-    The first ones get the members that do not divide evenly.
-    """
-
-    def chosen(table):
-        by_rest = {c._replace(max_cycles=0): c for c in table.errors}
-        return [by_rest[c] for c in candidates]
-
-    def shares(close, table, n_members):
-        return dict(zip(close, evenly(n_members, len(close)), strict=True))
-
-    monkeypatch.setattr(searched_ensemble, "close_to_best", chosen)
-    monkeypatch.setattr(searched_ensemble, "share_out", shares)
-
-
-@pytest.fixture
-def usual_starts(monkeypatch):
-    """Where a single start gives too poor a fit."""
-    monkeypatch.setattr(dynamic_system, "STATES_STARTS", 4)
-
-
 @pytest.fixture(scope="module")
 def data():
     return record(150)
@@ -136,8 +93,8 @@ def data():
 @pytest.fixture(scope="module")
 def mixed(data):
     with pytest.MonkeyPatch.context() as patch:
-        choose(patch, LAGS, STATES)
-        return quietly(estimator(max_cycles=15, n_estimators=3), *data)
+        choose(patch, OF_LAGS, OF_STATES)
+        return quietly(dynamic(max_cycles=15, n_estimators=3), *data)
 
 
 def test_what_is_mixed(mixed):
@@ -222,8 +179,8 @@ def test_other_calls_of_a_mixture(mixed, data, tmp_path):
 def test_networks_of_hidden_states_alone(data, monkeypatch, tmp_path):
     """With two numbers of states, and with one."""
     u, y = data
-    choose(monkeypatch, STATES, STATES._replace(n_states=3))
-    model = quietly(estimator(n_states=(2, 3), n_estimators=2), u, y)
+    choose(monkeypatch, OF_STATES, OF_STATES._replace(n_states=3))
+    model = quietly(dynamic(n_states=(2, 3), n_estimators=2), u, y)
     assert model.kinds_ == ["states"]
     assert [member.n_states for member in model.estimators_] == [2, 3]
     # four rows for each state tell the states of a stream
@@ -238,18 +195,18 @@ def test_networks_of_hidden_states_alone(data, monkeypatch, tmp_path):
     assert_allclose(simulated[:, 0], whole[12:])
     assert model.to_c(tmp_path / "two.c").exists()
 
-    choose(monkeypatch, STATES)
-    model = quietly(estimator(n_estimators=2), u, y)
+    choose(monkeypatch, OF_STATES)
+    model = quietly(dynamic(n_estimators=2), u, y)
     assert model.to_c(tmp_path / "one.c").exists()
 
 
 def test_models_of_lags_are_those_of_the_search_for_lags(data):
     """Hidden states change nothing where they are not chosen."""
     u, y = data
-    options = {k: v for k, v in FAST.items() if k != "n_states"}
+    options = {k: v for k, v in FAST_DYNAMIC.items() if k != "n_states"}
     lags = {"lags": (2,), "reg_lambdas": (3.0,)}
     expected = quietly(SparseBayesNARXRegressorCV(**options | lags), u, y)
-    model = quietly(estimator(kinds=["linear", "network"]), u, y)
+    model = quietly(dynamic(kinds=["linear", "network"]), u, y)
     added = model.cv_results_.keys() - expected.cv_results_.keys()
     assert added == {"n_states", "activation", "max_cycles"}
     for name, values in expected.cv_results_.items():
@@ -265,13 +222,13 @@ def test_models_of_lags_are_those_of_the_search_for_lags(data):
 
 
 def test_linear_models_alone_and_networks_alone(data):
-    model = quietly(estimator(kinds="linear"), *data)
+    model = quietly(dynamic(kinds="linear"), *data)
     assert set(model.cv_results_["model"][2:]) == {"linear"}
     assert model.kinds_ == ["linear"]
-    model = quietly(estimator(kinds=("states",), n_estimators=1), *data)
+    model = quietly(dynamic(kinds=("states",), n_estimators=1), *data)
     assert set(model.cv_results_["model"][2:]) == {"states"}
     assert model.to_state_space() is not None
-    model = quietly(estimator(kinds=("network",), n_estimators=1), *data)
+    model = quietly(dynamic(kinds=("network",), n_estimators=1), *data)
     assert set(model.cv_results_["model"][2:]) == {"network"}
 
 
@@ -281,7 +238,7 @@ def test_every_kind_is_scored_on_the_same_stretches(monkeypatch):
     u, y = record(120)
     number = np.arange(120) // 60
     fold = np.tile(np.arange(60) * CV // 60, 2)
-    model = quietly(estimator(), u, y, sessions=number)
+    model = quietly(dynamic(), u, y, sessions=number)
     results = model.cv_results_
     of_states = np.flatnonzero(results["activation"] == "tanh")[0]
     of_lags = np.flatnonzero(results["model"] == "network")[0]
@@ -311,14 +268,14 @@ def test_every_kind_is_scored_on_the_same_stretches(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "candidates", first_by_default([(STATES,), (LAGS, STATES)]), ids=len
+    "candidates", first_by_default([(OF_STATES,), (OF_LAGS, OF_STATES)]), ids=len
 )
 def test_the_bands_are_calibrated_where_fits_did_not_look(
     usual_starts, monkeypatch, data, candidates
 ):
     u, y = data
     choose(monkeypatch, *candidates)
-    model = quietly(estimator(), u, y)
+    model = quietly(dynamic(), u, y)
     factor = model.band_factor_
     assert factor.shape == (1,) and factor[0] != 1.0
     _, std = model.predict(u, y_init=y[:8], return_std=True)
@@ -352,10 +309,10 @@ def assert_same(one, other, u, y):
 
 def test_the_same_seed_gives_the_same_model(monkeypatch, data):
     u, y = data
-    choose(monkeypatch, STATES, LAGS)
-    first = quietly(estimator(), u, y)
+    choose(monkeypatch, OF_STATES, OF_LAGS)
+    first = quietly(dynamic(), u, y)
     with joblib.parallel_config("threading", n_jobs=2):
-        assert_same(quietly(estimator(n_jobs=2), u, y), first, u, y)
+        assert_same(quietly(dynamic(n_jobs=2), u, y), first, u, y)
     assert_same(pickle.loads(pickle.dumps(first)), first, u, y)
 
 
@@ -364,7 +321,7 @@ def test_the_same_seed_gives_the_same_model(monkeypatch, data):
 def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data, is_final):
     """Behind the first fit of hidden states without a stretch, or to all rows."""
     u, y = data
-    choose(monkeypatch, STATES, LAGS)
+    choose(monkeypatch, OF_STATES, OF_LAGS)
     monkeypatch.setattr(_persistence, "INTERVAL", 0.0)
     tasks, fit = [], runner.fit_or_score
     # so many that fits of hidden states go on
@@ -378,7 +335,7 @@ def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data, is_final):
 
     monkeypatch.setattr(runner, "fit_or_score", counted)
     limit = None
-    expected = quietly(estimator(**options), u, y)
+    expected = quietly(dynamic(**options), u, y)
     everything = list(tasks)
     kinds = [(task.candidate.model, task.fold is None) for task in everything]
     assert ("states", True) in kinds and ("states", False) in kinds
@@ -386,10 +343,10 @@ def test_a_killed_search_loses_one_fit(monkeypatch, tmp_path, data, is_final):
     path, limit = tmp_path / "search", kinds.index(("states", is_final)) + 1
     tasks.clear()
     with pytest.raises(KeyboardInterrupt):
-        quietly(estimator(checkpoint=path, **options), u, y)
+        quietly(dynamic(checkpoint=path, **options), u, y)
     done, limit = limit, None
     tasks.clear()
-    model = quietly(estimator(checkpoint=path, **options), u, y)
+    model = quietly(dynamic(checkpoint=path, **options), u, y)
     assert tasks == everything[done:]
     assert_same(model, expected, u, y)
 
@@ -423,14 +380,7 @@ def test_a_failed_refit_keeps_the_model(mixed, data):
 )
 def test_bad_parameters(options, message, data):
     with pytest.raises(ValueError, match=message):
-        estimator(**options).fit(*data)
-
-
-def with_gaps(data):
-    """Both records of the test have one, in the inputs or in the outputs."""
-    u, y = data
-    rows = np.arange(150)
-    return np.where(rows[:, None] == 70, np.nan, u), np.where(rows == 30, np.nan, y)
+        dynamic(**options).fit(*data)
 
 
 def sampled(y, interval):
@@ -446,7 +396,7 @@ def test_samples_of_a_laboratory_are_left_to_hidden_states(n_outputs):
     Y = rare if n_outputs == 1 else np.column_stack([rare, y])
     options = dict(n_states=(3,), hidden_layer_sizes=4, cv=3, max_cycles=5)
     options["n_estimators"] = 1
-    model = quietly(estimator(**options), u, Y)
+    model = quietly(dynamic(**options), u, Y)
     assert model.kinds_ == ["states"]
     assert not {"linear", "network"} & set(model.cv_results_["model"])
     # the errors of the stretches are those of a run
@@ -454,7 +404,7 @@ def test_samples_of_a_laboratory_are_left_to_hidden_states(n_outputs):
     assert errors[names == "states"].min() < 0.9 * errors[names == "mean"].min()
     for kinds in "linear", ("linear", "network"):
         with pytest.raises(ValueError, match="too few complete windows of 3 rows"):
-            quietly(estimator(kinds=kinds), u, Y)
+            quietly(dynamic(kinds=kinds), u, Y)
     with pytest.raises(ValueError, match="SparseBayesStateSpaceRegressor"):
         SparseBayesNARXRegressorCV(cv=3).fit(u, Y)
 
@@ -463,7 +413,7 @@ def test_a_hole_is_no_stretch(data):
     """Where nothing is measured, all candidates would fail alike."""
     u, y = data
     hole = np.where((np.arange(150) >= 60) & (np.arange(150) < 120), np.nan, y)
-    model = quietly(estimator(cv=4, kinds=("linear", "network")), u, hole)
+    model = quietly(dynamic(cv=4, kinds=("linear", "network")), u, hole)
     results = model.cv_results_
     errors = errors_by_stretch(results)[results["model"] == "linear"]
     assert np.isfinite(errors).all() and (errors < 2.0).all()
@@ -472,7 +422,7 @@ def test_a_hole_is_no_stretch(data):
 def states_alone(data, **options):
     """The held-out errors of hidden states, and fits that do not see a stretch."""
     u, y = data
-    model = quietly(estimator(kinds="states", n_estimators=1, **options), u, y)
+    model = quietly(dynamic(kinds="states", n_estimators=1, **options), u, y)
     # as many measured rows in each; another one is with the one before
     count = np.cumsum(np.isfinite(u[:, 0] + y))
     fold = (count - 1) * CV // count[-1]
@@ -516,7 +466,7 @@ def test_hidden_states_are_scored_across_missing_outputs(data, focus):
 def test_fits_until_the_end_are_scored_until_the_end(data):
     """And those of the ensemble end where the scored ones did."""
     u, y = data
-    model = quietly(estimator(kinds="states", max_cycles=18), u, y)
+    model = quietly(dynamic(kinds="states", max_cycles=18), u, y)
     results = model.cv_results_
     assert set(results["max_cycles"][2:]) == {15, 18}
     (row,) = np.flatnonzero(results["max_cycles"] == 18)
@@ -537,38 +487,6 @@ def test_fits_until_the_end_are_scored_until_the_end(data):
     assert {member.max_cycles for member in model.estimators_} == set(chosen.tolist())
 
 
-@pytest.mark.parametrize("focus", first_by_default(["simulation", "prediction"]))
-def test_all_kinds_are_scored_on_the_same_rows(monkeypatch, data, focus):
-    """What would be scored by some of the candidates alone does not count."""
-    of_states, rows = held_out_errors._errors_of_states, []
-
-    def of_kind(network, given, target, focus):
-        rows.append(np.flatnonzero(np.isfinite(target).any(axis=1)))
-        return of_states(network, given, target, focus)
-
-    def of_lags(through):
-        def scored(record, scaling, target):
-            rows.append(np.flatnonzero(np.isfinite(target).any(axis=1)))
-            return through(record, scaling, target)
-
-        return scored
-
-    monkeypatch.setattr(held_out_errors, "_errors_of_states", of_kind)
-    for name in ("free_runs_through", "steps_through"):
-        monkeypatch.setattr(
-            held_out_errors, name, of_lags(getattr(held_out_errors, name))
-        )
-    quietly(estimator(focus=focus), *with_gaps(data))
-    gaps = {*range(8), 30, *range(70, 79)}
-    if focus == "prediction":
-        # single steps need the rows directly before
-        gaps |= {*range(30, 39)}
-    folds = [set(range(75)) - gaps, set(range(75, 150)) - gaps]
-    found = [set(one.tolist()) for one in rows]
-    assert all(fold in found for fold in folds)
-    assert all(one in folds or one == folds[0] | folds[1] for one in found)
-
-
 @pytest.mark.parametrize(
     "focus", ["simulation", pytest.param("prediction", marks=pytest.mark.slow)]
 )
@@ -577,12 +495,12 @@ def test_records_without_inputs(focus):
     t = np.arange(150)
     rng = np.random.default_rng(0)
     y = np.cos(0.4 * t) + 0.02 * rng.standard_normal(150)
-    model = quietly(estimator(focus=focus, max_cycles=10, n_estimators=1), None, y)
+    model = quietly(dynamic(focus=focus, max_cycles=10, n_estimators=1), None, y)
     columns = (model.cv_results_[name] for name in ("model", "mean_test_error"))
     error = dict(zip(*columns, strict=True))
     assert error["states"] < 0.1 < error["mean"]
     options = dict(kinds="states", max_cycles=10, n_estimators=1)
-    alone = quietly(estimator(focus=focus, **options), None, y)
+    alone = quietly(dynamic(focus=focus, **options), None, y)
     assert alone.kinds_ == ["states"]
     assert alone.score(None, y) > 0.98
     path = alone.predict(np.zeros((150, 0)), y_init=y[:8])
@@ -596,7 +514,7 @@ def test_one_step_ahead_where_noise_enters_the_state():
     u, y = rng.standard_normal((300, 1)), np.zeros(300)
     for t in range(1, 300):
         y[t] = 0.9 * y[t - 1] + u[t - 1, 0] + rng.standard_normal()
-    model = quietly(estimator(focus="prediction", max_cycles=10), u, y)
+    model = quietly(dynamic(focus="prediction", max_cycles=10), u, y)
     results = model.cv_results_
     of_states = results["mean_test_error"][results["model"] == "states"][0]
     of_lags = results["mean_test_error"][results["model"] == "linear"][0]
@@ -605,7 +523,7 @@ def test_one_step_ahead_where_noise_enters_the_state():
 
 
 def test_limited_time(data):
-    model = quietly(estimator(max_time=1e-6), *data)
+    model = quietly(dynamic(max_time=1e-6), *data)
     # the first of the search, and of the members
     assert np.isfinite(errors_by_stretch(model.cv_results_)[2:]).sum() == 1
     assert len(model.estimators_) == 1
@@ -613,7 +531,7 @@ def test_limited_time(data):
 
 @pytest.mark.parametrize("kinds", [("network",), ("states",), ("network", "states")])
 def test_limited_time_without_linear_models(kinds, data):
-    model = quietly(estimator(kinds=kinds, max_time=1e-6, max_cycles=5), *data)
+    model = quietly(dynamic(kinds=kinds, max_time=1e-6, max_cycles=5), *data)
     assert model.cv_results_["model"][2:].tolist() == [kinds[0]]
     assert np.isfinite(model.predict(data[0], y_init=data[1][:8])).all()
 
@@ -621,14 +539,14 @@ def test_limited_time_without_linear_models(kinds, data):
 @mostly_pandas()
 def test_frames_and_names(monkeypatch, frames, data):
     u, y = data
-    choose(monkeypatch, LAGS, STATES)
+    choose(monkeypatch, OF_LAGS, OF_STATES)
     frame = frames.DataFrame({"valve": u[:, 0]})
     series = frames.Series(y) if frames.__name__ == "pandas" else frames.Series("y", y)
-    model = quietly(estimator(max_cycles=2), frame, series)
+    model = quietly(dynamic(max_cycles=2), frame, series)
     assert list(model.feature_names_in_) == ["valve"]
     path = model.predict(frame, y_init=series[:8])
     assert isinstance(path, np.ndarray)
-    plain = quietly(estimator(max_cycles=2), u, y)
+    plain = quietly(dynamic(max_cycles=2), u, y)
     assert_array_equal(path, plain.predict(u, y_init=y[:8]))
     model.set_output(predict=frames.__name__)
     found, std = model.predict(frame, y_init=series[:8], return_std=True)
@@ -639,8 +557,8 @@ def test_frames_and_names(monkeypatch, frames, data):
 def test_several_outputs(monkeypatch):
     u, y = record(150)
     Y = np.column_stack([y, 100.0 * np.concatenate([[0.0], y[:-1]])])
-    choose(monkeypatch, LAGS, STATES)
-    model = quietly(estimator(max_cycles=8), u, Y)
+    choose(monkeypatch, OF_LAGS, OF_STATES)
+    model = quietly(dynamic(max_cycles=8), u, Y)
     mean, std = model.predict(u, y_init=Y[:8], return_std=True)
     assert mean.shape == std.shape == (150, 2)
     assert model.score(u, Y) > 0.7
@@ -649,7 +567,7 @@ def test_several_outputs(monkeypatch):
 def test_relevance_of_lags_where_no_member_has_states(mixed, data):
     assert not hasattr(mixed, "lag_relevance_")
     u, y = data
-    model = quietly(estimator(kinds=("linear", "network"), max_cycles=3), u, y)
+    model = quietly(dynamic(kinds=("linear", "network"), max_cycles=3), u, y)
     of_members = [member.lag_relevance_ for member in model.estimators_]
     relevance = model.lag_relevance_
     assert set(relevance) == set().union(*of_members)
@@ -670,106 +588,11 @@ def test_divergence_is_told(mixed, data):
 
 
 def test_before_the_fit():
-    model = estimator()
+    model = dynamic()
     assert hasattr(model, "to_c")
     for call in ("predict", "forecast", "stream", "sample_y"):
         with pytest.raises(NotFittedError):
             getattr(model, call)(np.zeros((3, 1)))
-
-
-@pytest.mark.slow
-def test_fits_of_hidden_states_go_on_from_those_that_were_scored(
-    usual_starts, monkeypatch, data
-):
-    """Once for each good one, with what it has learned; what is left begins anew."""
-    calls, fit = [], runner.fit_or_score
-
-    def noted(task, settings, given, sample, start):
-        result = fit(task, settings, given, sample, start)
-        calls.append((task, start, result))
-        return result
-
-    monkeypatch.setattr(runner, "fit_or_score", noted)
-    choose(monkeypatch, STATES, LAGS)
-    model = quietly(estimator(max_cycles=20, n_estimators=6), *data)
-    scored = {t.fold: r for t, _, r in calls if t.candidate.max_cycles == 20}
-    final = [call for call in calls if call[0].fold is None]
-    assert {one.candidate.model for one, *_ in final} == {"states", "network"}
-    went_on = []
-    for task, start, member in final:
-        if task.goes_on_from is None:
-            assert start is None
-            continue
-        went_on.append(task.goes_on_from)
-        assert start is scored[task.goes_on_from].start
-        assert member in model.estimators_
-    assert sorted(went_on) == [0, 1]
-    assert [t.candidate.max_cycles for t, s, _ in final if s is not None] == [20, 20]
-
-
-def test_poor_fits_and_those_of_few_cycles_do_not_go_on():
-    few, long = STATES._replace(max_cycles=15), STATES._replace(max_cycles=200)
-    table = Table(4)
-    for fold, error in enumerate((0.1, 0.3, np.inf)):
-        table.add(few, fold, 0.1)
-        table.add(long, fold, error)
-    starts = {(c, fold): object() for c in (few, long) for fold in range(3)}
-    shares = {long: 3, few: 2, LAGS: 1}
-    tasks = whole_record._tasks_of_members(shares, table, starts, [7, 8, 9, 10, 11])
-    assert [(t.candidate, t.seed, t.goes_on_from) for t in tasks] == [
-        (long, 7, 0),
-        (few, 7, None),
-        (LAGS, 7, None),
-        (long, 8, None),
-        (few, 8, None),
-        (long, 9, None),
-        (few, 9, None),
-        (long, 10, None),
-    ]
-    begun = [start for start in tasks.values() if start is not None]
-    assert begun == [starts[long, 0]]
-    table.add(long, 3, 0.05)
-    starts[long, 3] = object()
-    # alone on its stretch
-    tasks = whole_record._tasks_of_members({long: 2}, table, starts, [7, 8, 9])
-    assert [t.goes_on_from for t in tasks] == [0, 3, None]
-
-
-@pytest.mark.slow
-def test_fits_to_fewer_rows_do_not_go_on(monkeypatch, data):
-    tasks, fit = [], runner.fit_or_score
-
-    def noted(task, *others):
-        tasks.append((task, others[-1]))
-        return fit(task, *others)
-
-    monkeypatch.setattr(runner, "fit_or_score", noted)
-    monkeypatch.setattr(samples, "NETWORK_ROWS", 149)
-    choose(monkeypatch, STATES)
-    quietly(estimator(max_cycles=20), *data)
-    final = [(t.goes_on_from, start) for t, start in tasks if t.fold is None]
-    assert final == [(None, None)] * 3
-
-
-@pytest.mark.slow
-def test_fits_that_err_far_more_than_they_should_are_left_out(monkeypatch, data):
-    """A candidate was scored well, but its only fit to the record is a poor one."""
-
-    poor = []
-
-    def error(model, *others):
-        return np.inf if kind_of(model) in poor else 0.0
-
-    choose(monkeypatch, LAGS, STATES)
-    monkeypatch.setattr(Table, "error", lambda *args, **options: 1.0)
-    monkeypatch.setattr(whole_record, "error_over_record", error)
-    for poor[:], kept in ((["states"], "network"), (["network"], "states")):
-        model = quietly(estimator(max_cycles=3), *data)
-        assert model.kinds_ == [kept]
-        assert model.estimator_weights_.sum() == pytest.approx(1.0)
-    # all stay where all are poor
-    poor[:] = ["network", "states"]
-    assert quietly(estimator(max_cycles=3), *data).kinds_ == poor
 
 
 def test_lags_of_inputs_reach_over_missing_outputs():

@@ -33,14 +33,10 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
 from skbayesnn.metrics import simulation_scorer
-from skbayesnn.sparse_bayes.learning.session_parts import stretches
 from skbayesnn.sparse_bayes.search import candidate_scores, samples, searched_ensemble
 from skbayesnn.sparse_bayes.search.candidates import Candidate
-from skbayesnn.sparse_bayes.search.cut_record import CutRecord
-from skbayesnn.sparse_bayes.search.held_out_errors import error_against
 from skbayesnn.sparse_bayes.search.results import COLUMNS
 from skbayesnn.sparse_bayes.search.runner import Clock
-from skbayesnn.sparse_bayes.training_record import TrainingRecord
 
 
 @pytest.fixture(scope="module")
@@ -711,24 +707,3 @@ def test_differences_and_heavy_tails_are_passed_on():
     start = model.max_lag_
     error = model.predict(new_u, y_init=new_y[:start]) - new_y
     assert np.sqrt(np.mean(error**2)) < 0.1 * new_y.std()
-
-
-@pytest.mark.parametrize("focus", ["prediction", "simulation"])
-@pytest.mark.parametrize("output", ["level", "difference"])
-def test_held_out_errors_are_in_standard_deviations_of_the_outputs(output, focus):
-    # not of the steps of a model of differences
-    u, y = integrator(200)
-    starts = np.array([0, 200])
-    given = TrainingRecord(u, y[:, None], starts, True, {})
-    data = CutRecord(given, stretches(starts, 4))
-    model = SparseBayesNARXRegressor(
-        2, 2, output=output, hidden_layer_sizes=(), reg_lambda=0.0
-    ).fit(u, y)
-    start = model.max_lag_
-    target = np.where((data.folds == 2)[:, None], data.Y, np.nan)
-    free = model.predict(u, y_init=y[:start])
-    predicted = free if focus == "simulation" else model.predict(u, y)
-    expected = np.sqrt(np.mean((predicted - y)[data.folds == 2] ** 2)) / y.std()
-    error = error_against(model, data, target, focus)
-    assert error == pytest.approx(expected, rel=1e-6)
-    assert error < 0.1
