@@ -1,4 +1,4 @@
-"""Places on the path of an automatic training, with their likelihoods."""
+"""Places on the path of an automatic training and at its end, with likelihoods."""
 
 import numpy as np
 from rbm_estimators import toy_data
@@ -6,10 +6,12 @@ from rbm_models import random_model, random_states, start_state
 
 from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn._persistence import Checkpoint
-from skbayesnn.rbm.training import automatic_settings, plans
+from skbayesnn.rbm.training import adaptive, automatic_settings, plans, tracking
 from skbayesnn.rbm.training.job import Job
 from skbayesnn.rbm.training.path import Point, Round, Segment
 from skbayesnn.rbm.training.rows import Rows
+from skbayesnn.rbm.training.start import start_training
+from skbayesnn.rbm.training.training_result import Training
 
 # Differences of likelihoods, in nats.
 CLEAR, TINY = 1.0, 1e-3
@@ -22,9 +24,22 @@ def settings_of(**parameters):
     return settings._replace(enumerates=False)
 
 
+def default_settings():
+    """Those of a training without parameters, of other rows than `small_job` has."""
+    X = np.random.default_rng(1).random((50, 12)) < 0.4
+    return automatic_settings.settings_of(ContrastiveDivergenceRBM(), Rows(X, 0))
+
+
 def job_of(X):
     train, validation = Rows(X[::2], None), Rows(X[1::2], None)
     return Job(train, validation, np.dtype(np.float32), 5, Checkpoint(None, {}, 5))
+
+
+def small_job():
+    """Rows of independent features."""
+    rng = np.random.default_rng(0)
+    X, others = (rng.random((n, 12)) < 0.4 for n in (200, 60))
+    return Job(Rows(X, 0.5), Rows(others, 0.5), np.float32, 0, None)
 
 
 def point(validation, train=-20.0, n_updates=2000, n_rounds=1, error=TINY, n_units=2):
@@ -48,6 +63,16 @@ def adapting(current, best, **plan):
     """A training between two rounds."""
     plan = plans.Plan(**{**PLAN, **plan})
     return plans.Adapting(current, best, plan, first_score=-60.0)
+
+
+def ended(a_job, rbm, n_updates, validation):
+    """The `Outcome` of a training that has ended at a model."""
+    state = start_training(rbm, a_job.train, 20, 0)
+    path = path_of([n_updates], [validation]) if n_updates else ()
+    best = Point(state, path, validation, validation, 1e-3)
+    training = Training(state, {"n_updates": np.array([6000])}, 9)
+    measured = tracking.Measured(validation, validation, validation, 1e-3, 0.0)
+    return adaptive.Outcome(training, best, validation, measured, None)
 
 
 PLAN = dict(rate=0.1, n_gibbs_steps=1, weight_decay=0.0, n_updates=100)

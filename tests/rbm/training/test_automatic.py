@@ -26,28 +26,12 @@ from rbm_estimators import (
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from threadpoolctl import threadpool_limits
-from training_points import path_of
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.exceptions import MixingWarning
 from skbayesnn.rbm.learning import contrastive
 from skbayesnn.rbm.likelihood import annealing
-from skbayesnn.rbm.training import (
-    adaptive,
-    final_check,
-    gains,
-    job,
-    pair_tree,
-    row_probabilities,
-    sizes,
-    start,
-    tracking,
-)
-from skbayesnn.rbm.training.automatic_settings import settings_of
-from skbayesnn.rbm.training.candidate_trainings import Candidate, or_tree
-from skbayesnn.rbm.training.path import Point
-from skbayesnn.rbm.training.rows import Rows
-from skbayesnn.rbm.training.training_result import Training
+from skbayesnn.rbm.training import adaptive, job, pair_tree, sizes, tracking
 
 pytestmark = pytest.mark.usefixtures("few_weighted_states")
 of_each_kind = pytest.mark.parametrize("kind", AUTOMATIC)
@@ -393,62 +377,6 @@ def test_where_nothing_is_to_be_learned():
     assert_allclose(model.transform(X), 0.5)
 
 
-def parity(n_rows, seed):
-    """Three features of which an even number is on, nearly always: no pair tells."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n_rows, 3)) < 0.5
-    X[:, 2] = X[:, 0] ^ X[:, 1] ^ (rng.random(n_rows) < 0.05)
-    return X
-
-
-def test_larger_weights_leave_a_start_that_small_ones_do_not(monkeypatch):
-    # small weights do not leave it in five times as many updates, either
-    monkeypatch.setattr(gains, "PLATEAU_UPDATES", 1000)
-    X, others = parity(2000, 0), parity(5000, 1)
-    model = ContrastiveDivergenceRBM(16, max_updates=2500, random_state=0).fit(X)
-    # the first start is told, too
-    n_updates = model.history_["n_updates"]
-    assert 1000 <= n_updates[: np.argmin(np.diff(n_updates)) + 1].max() <= 1300
-    exact = 2.0 * np.log(0.5) + 0.95 * np.log(0.95) + 0.05 * np.log(0.05)
-    assert model.score(others) == pytest.approx(exact, abs=0.05)
-    assert independent_score(others) < exact - 0.4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("cls", [ContrastiveDivergenceRBM, FrankWolfeRBM])
-def test_larger_weights_where_training_has_ended_without_a_gain(cls, seed):
-    """Whether small ones are on the plateau still, or have begun to overfit there."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((3000, 7)) < 0.5
-    X[:, 3] = X[:, :3].sum(axis=1) % 2 ^ (rng.random(3000) < 0.05)
-    exact = 6.0 * np.log(0.5) + 0.95 * np.log(0.95) + 0.05 * np.log(0.05)
-    model = ContrastiveDivergenceRBM(32, max_updates=12000, random_state=seed)
-    if cls is FrankWolfeRBM:
-        model = FrankWolfeRBM(fine_tune=model, random_state=seed)
-    model.fit(X[:400])
-    assert model.score(X[400:]) > exact - 0.2
-    assert independent_score(X[400:]) < exact - 0.45
-
-
-def test_updates_that_may_not_leave_the_start_are_all():
-    """No second start, with as many updates again, for one that was given few."""
-    model = ContrastiveDivergenceRBM(4, max_updates=200, random_state=0)
-    model.fit(parity(2000, 0))
-    assert model.history_["n_updates"].max() <= 400
-
-
-def test_what_has_not_left_its_start_has_learned_nothing(monkeypatch):
-    """Though the best of its rounds gains a little on the rows that chose it."""
-    monkeypatch.setattr(gains, "PLATEAU_UPDATES", 1000)
-    X = np.random.default_rng(1).random((400, 5)) < 0.4
-    with pytest.warns(ConvergenceWarning, match="Nothing was learned"):
-        model = ContrastiveDivergenceRBM(8, max_updates=2500, random_state=2).fit(X)
-    assert not model.components_.any() and model.n_updates_ == 0
-    scores = model.history_["validation_log_likelihood"]
-    assert scores.max() > scores[0]
-
-
 @pytest.mark.parametrize("cls", [ContrastiveDivergenceRBM, FrankWolfeRBM])
 @pytest.mark.parametrize("n_varied", [0, 1])
 def test_features_of_which_none_varies_with_another(cls, n_varied):
@@ -490,44 +418,6 @@ def test_a_good_start_stays_though_nothing_is_gained():
     model.set_params(learning_rate=30.0, max_updates=100).fit(X, X_val=validation)
     assert model.components_.any()
     assert model.score(validation) > before - 0.5
-
-
-def test_steps_may_change_more_where_log_probabilities_are_spread():
-    """By independent features, over the rows: strongly correlated ones spread them."""
-    rng = np.random.default_rng(0)
-    votes = (rng.random((400, 1)) < 0.1) ^ (rng.random((400, 600)) < 0.02)
-    rows = Rows(votes, 0.5)
-    rates = (votes.sum(axis=0) + 0.5) / 401.0
-    spread = (votes @ np.log(rates / (1.0 - rates))).std()
-    assert spread > 200.0
-    found = settings_of(ContrastiveDivergenceRBM(), rows).update.max_change
-    assert found == pytest.approx(0.015 * spread, rel=1e-4)
-    fewer = Rows(votes[:, :20], 0.5)
-    assert settings_of(ContrastiveDivergenceRBM(), fewer).update.max_change == 1.0
-    chosen = ContrastiveDivergenceRBM(learning_rate=0.1)
-    assert settings_of(chosen, rows).update.max_change is None
-
-
-@pytest.mark.parametrize(
-    "rates, expected",
-    [
-        ([0.5, 0.5], 0.2),
-        ([0.2, 0.2], 0.2),
-        # variances of .0099, and those of frequent features count for more
-        ([0.01, 0.01], 0.2 * 0.15 / 0.0099),
-        ([0.01] * 9 + [0.1], 0.2 * 0.15 * 0.1791 / (9 * 0.0099**2 + 0.09**2)),
-        # as nearly constant as may be
-        ([0.001, 0.0], 0.2 * 0.15 / 0.001),
-        # and where nothing is to be learned
-        ([0.0, 1.0], 0.2),
-    ],
-)
-def test_steps_are_larger_where_features_are_rare(rates, expected):
-    rows = Rows(np.arange(1000)[:, None] < 1000 * np.array(rates), 0.5)
-    found = settings_of(ContrastiveDivergenceRBM(), rows).learning_rate
-    assert found == pytest.approx(expected, rel=1e-6)
-    chosen = ContrastiveDivergenceRBM(learning_rate=0.1)
-    assert settings_of(chosen, rows).learning_rate == 0.1
 
 
 @mostly_kind_rounds
@@ -800,65 +690,3 @@ def test_progress_bars(callbacks, capsys, monkeypatch):
         model.set_callbacks(callbacks.ProgressBar()).fit(digits(40))
         name = type(AUTOMATIC[kind]).__name__
         assert f"{name} - fit" in capsys.readouterr().out
-
-
-X12 = np.random.default_rng(1).random((50, 12)) < 0.4
-
-
-def small_job(n_validation=60):
-    """Independent rows, and a random start that knows nothing of them."""
-    rng = np.random.default_rng(0)
-    X, others = (rng.random((n, 12)) < 0.4 for n in (200, n_validation))
-    return job.Job(Rows(X, 0.5), Rows(others, 0.5), np.float32, 0, None)
-
-
-def ended(settings, a_job, rbm, n_updates, validation):
-    """The `Outcome` of a training that has ended at a model."""
-    state = start.start_training(rbm, a_job.train, 20, 0)
-    path = path_of([n_updates], [validation]) if n_updates else ()
-    best = Point(state, path, validation, validation, 1e-3)
-    training = Training(state, {"n_updates": np.array([6000])}, 9)
-    measured = tracking.Measured(validation, validation, validation, 1e-3, 0.0)
-    return adaptive.Outcome(training, best, validation, measured, None)
-
-
-@pytest.mark.parametrize(
-    ("begins_at", "learned"), [("random", False), ("model", True), ("tree", True)]
-)
-def test_a_random_start_is_not_learned_though_it_is_better_by_chance(
-    begins_at, learned
-):
-    """Of rows that have chosen among many rounds."""
-    a_job, settings = small_job(), settings_of(ContrastiveDivergenceRBM(), Rows(X12, 0))
-    rbm = start.start_model("random", 4, a_job.train, 0)
-    independent, chance = final_check._independent(a_job, rbm)
-    outcome = ended(settings, a_job, rbm, 0, independent + chance + 2e-3)
-    candidate = Candidate(None, begins_at=begins_at, outcome=outcome)
-    found = final_check.check(settings, a_job, candidate)
-    assert found.learned == learned
-    assert found.training.state.rbm.weights.any() == learned
-
-
-@pytest.mark.parametrize("begins_at", ["tree", "model"])
-@pytest.mark.parametrize("n_errors", [0.5, 2.0])
-def test_a_tree_stays_unless_training_surely_improves_it(
-    begins_at, n_errors, monkeypatch
-):
-    a_job, settings = small_job(), settings_of(ContrastiveDivergenceRBM(), Rows(X12, 0))
-    before, after = (
-        start.larger_model(3, a_job.train, seed)._replace(
-            visible=np.full(12, -0.4, dtype=np.float32)
-        )
-        for seed in (0, 1)
-    )
-    error = row_probabilities.error_of_lead(a_job.validation, before, after)
-    outcome = ended(settings, a_job, after, 500, -8.0 + n_errors * error)
-    at_start = ended(settings, a_job, before, 0, -8.0)
-    found = at_start.best, at_start.measured
-    monkeypatch.setattr(adaptive, "start_of", lambda *arguments: found)
-    candidate = Candidate(lambda job: None, begins_at=begins_at, outcome=outcome)
-    kept = or_tree(settings, a_job, candidate)
-    is_tree = begins_at == "tree" and n_errors < 1.0
-    assert kept.outcome.best is (at_start if is_tree else outcome).best
-    expected = before if is_tree else after
-    assert_array_equal(kept.outcome.training.state.rbm.weights, expected.weights)

@@ -29,7 +29,6 @@ from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive, growth
 from skbayesnn.rbm.training import (
     adaptive,
-    candidate_trainings,
     gains,
     pair_tree,
     plans,
@@ -424,35 +423,6 @@ def test_smaller_sizes_follow_where_chains_do_not_move(
     assert_array_equal(model.components_, rbm.weights)
     rounds = outcome.training.history["n_updates"]
     assert_array_equal(model.history_["n_updates"], rounds)
-
-
-@pytest.mark.parametrize(
-    ("n_before", "max_updates", "expected"),
-    [(100, 30_000, 1600), (100, 1000, 1000), (2000, 30_000, 2000)],
-)
-def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
-    n_before, max_updates, expected, monkeypatch
-):
-    """400 updates of 8 units; what the size has had before is not taken from it."""
-    limits = []
-
-    def trained(settings, job, other, task):
-        limits.append(settings.max_updates)
-        return other._replace(outcome=outcome(other.adapting.best))
-
-    def outcome(best):
-        training = SimpleNamespace(interrupted=False, stopped=False)
-        measured = tracking.Measured(best.validation, -20.0, -30.0, 0.1, 0.0)
-        return adaptive.Outcome(training, best, -60.0, measured, None)
-
-    monkeypatch.setattr(candidate_trainings, "_trained", trained)
-    large = outcome(point(-25.0, n_updates=400, n_units=8))
-    best = candidate_trainings.Candidate(None, outcome=large)
-    small = point(-26.0, n_updates=n_before)
-    other = candidate_trainings.Candidate(None, adapting=adapting(small, small))
-    settings = settings_of(max_updates=max_updates)
-    kept = candidate_trainings._or_smaller(settings, None, best, [other], None)
-    assert limits == [expected] and kept is best
 
 
 @pytest.mark.parametrize(
