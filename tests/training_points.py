@@ -12,6 +12,7 @@ from skbayesnn.rbm.training.path import Point, Round, Segment
 from skbayesnn.rbm.training.rows import Rows
 from skbayesnn.rbm.training.start import start_training
 from skbayesnn.rbm.training.training_result import Training
+from skbayesnn.rbm.training.trials import Trial
 
 # Differences of likelihoods, in nats.
 CLEAR, TINY = 1.0, 1e-3
@@ -73,6 +74,17 @@ def ended(a_job, rbm, n_updates, validation):
     training = Training(state, {"n_updates": np.array([6000])}, 9)
     measured = tracking.Measured(validation, validation, validation, 1e-3, 0.0)
     return adaptive.Outcome(training, best, validation, measured, None)
+
+
+def trial_of(n_units, score, gain=0.0, **plan):
+    """A size that began at -50 nats."""
+    best = Point(None, (), score, score, 0.0)
+    plan = plans.Plan(
+        0.1, **{"n_gibbs_steps": 1, "weight_decay": 0.0, **plan}, n_updates=9
+    )
+    state = plans.Adapting(best, best, plan, -50.0)
+    outcome = adaptive.Outcome(None, best, -50.0, None, state)
+    return Trial(f"{n_units} units", n_units, None, outcome, gain)
 
 
 PLAN = dict(rate=0.1, n_gibbs_steps=1, weight_decay=0.0, n_updates=100)
