@@ -27,7 +27,16 @@ from ..exceptions import (
 from .attributes import copy_input_attributes
 from .learning.result import Fit
 from .prediction import ensemble as ensembles
-from .prediction.bands import Bands, bands_of, excess, is_lost, widen, with_factor
+from .prediction.bands import (
+    Bands,
+    bands_of,
+    excess,
+    excess_in_gaps,
+    gaps_of,
+    is_lost,
+    widen,
+    with_factor,
+)
 from .prediction.ensemble import Ensemble, LaggedNetwork
 from .prediction.streaming import (
     StreamingPredictor,
@@ -89,13 +98,16 @@ def make_state_model(members, given, difference):
 
 def _make_model(ensemble, U, Y, starts, seen, single_output, end_time, difference):
     last = slice(starts[-2], None)
+    bands = bands_of(U, Y, difference)
+    if not ensemble.is_linear:
+        bands = bands._replace(gaps=gaps_of(U))
     return DynamicModel(
         ensemble=ensemble,
         u_mean=np.nanmean(U, axis=0) if U.shape[1] else np.zeros(0),
         y_mean=np.nanmean(Y, axis=0),
         step_variance=typical_step(seen, starts),
         single_output=single_output,
-        bands=bands_of(U, Y, difference),
+        bands=bands,
         end=end_for(ensemble, U[last], Y[last], end_time),
     )
 
@@ -579,14 +591,18 @@ def _warn_of_rows(estimator, query, forecast, is_free_run):
 def _warn_of_extrapolation(estimator, query, run=None):
     """Warn of the first input that leaves the range of the training record.
 
-    If none does, of the first output of which a free ``run`` (n_rows, n_outputs) says
-    nothing any more.
+    If none does, of the first one within a gap of it; and if there is none either, of
+    the first output of which a free ``run`` (n_rows, n_outputs) says nothing any more.
     """
     model = estimator._model
     bands, scaling = model.bands, model.ensemble.members[0].fitted.scaling
     low, high = bands.low_inputs, bands.high_inputs
     inputs = _as_read(model, query.record).U
     out = _rows_of_user(query, excess(inputs, low, high) > 0.0)
+    in_gap = _rows_of_user(query, excess_in_gaps(bands, inputs) > 0.0)
+    if not out.any() and in_gap.any():
+        _warn_of_gap(bands, input_names(estimator), in_gap)
+        return
     if out.any():
         names, kind, far = input_names(estimator), "Input", "outside"
         signals = inputs, low, high
@@ -607,6 +623,20 @@ def _warn_of_extrapolation(estimator, query, run=None):
         f"{high}, in {np.count_nonzero(rows)} rows, the first of them row "
         f"{rows.argmax()}: found {found[0]} to {found[1]}. "
         "The model extrapolates there, and is fitted to nothing that says how well.",
+        ExtrapolationWarning,
+    )
+
+
+def _warn_of_gap(bands, names, in_gap):
+    """Warn of the first input between two values that are far apart in its record."""
+    k = int(np.flatnonzero(in_gap.any(axis=0))[0])
+    rows = in_gap[:, k]
+    low, high = _distinct_texts(*bands.gaps[k])
+    warn_caller(
+        f"Input {names[k]} is between {low} and {high} in {np.count_nonzero(rows)} "
+        f"rows, the first of them row {rows.argmax()}. The training record has no "
+        "value between these two, so nothing says how well the model interpolates "
+        "there. Fit a record whose input takes more levels.",
         ExtrapolationWarning,
     )
 

@@ -20,6 +20,8 @@ _LEVEL, _DEVIATIONS = 0.95, 1.959964
 # Fraction of the range of a signal by which it may leave this range, in the rows that
 # a test has more than the training.
 TOLERANCE = 0.1
+# Fraction of the range of an input in which the training record may hold no value.
+GAP = 0.5
 # Fraction of a signal's size below which differences are those of rounding, also of
 # what was float32 once.
 _ROUNDING = 1e-7
@@ -32,6 +34,7 @@ class Bands(NamedTuple):
     factor : (n_outputs,) of the standard deviations of free runs
     low_inputs, high_inputs : (n_inputs,) range of the training record
     low_outputs, high_outputs : (n_outputs,)
+    gaps : (n_inputs, 2), see `gaps_of`; None in files of earlier versions
     """
 
     factor: np.ndarray
@@ -39,6 +42,7 @@ class Bands(NamedTuple):
     high_inputs: np.ndarray
     low_outputs: np.ndarray
     high_outputs: np.ndarray
+    gaps: np.ndarray | None = None
 
 
 def bands_of(U, Y, difference=False):
@@ -57,6 +61,28 @@ def bands_of(U, Y, difference=False):
     return Bands(np.ones(Y.shape[1]), low, high, *outputs)
 
 
+def gaps_of(U):
+    """The values between which each input holds none, more than half of its range.
+
+    As one that is switched between two levels, or has a single step. Of a system that
+    may be nonlinear, such a record does not tell what happens between them.
+
+    Returns
+    -------
+    gaps : (n_inputs, 2)
+        NaN of inputs without such a gap.
+    """
+    gaps = np.full((U.shape[1], 2), np.nan)
+    for gap, u in zip(gaps, U.T, strict=True):
+        values = np.unique(u[~np.isnan(u)])
+        steps = np.diff(values)
+        rounding = _ROUNDING * np.abs(values).max(initial=0.0)
+        if steps.max(initial=rounding) > max(GAP * np.ptp(values), rounding):
+            k = steps.argmax()
+            gap[:] = values[k : k + 2]
+    return gaps
+
+
 def excess(values, low, high):
     """How far values (n_rows, n_signals) are out of their range.
 
@@ -65,6 +91,29 @@ def excess(values, low, high):
     by more than that.
     """
     return np.maximum(_relative_distance(values, low, high) - TOLERANCE, 0.0)
+
+
+def excess_in_gaps(bands, U):
+    """How far inputs (n_rows, n_inputs) are from both ends of a gap, as `excess`."""
+    near, _ = _within_gaps(bands, U)
+    return np.maximum(near - TOLERANCE, 0.0)
+
+
+def _within_gaps(bands, U):
+    """Distances (n_rows, n_inputs) from the nearer and the farther end of a gap.
+
+    In multiples of the range; 0 outside of gaps, and where missing.
+    """
+    if bands.gaps is None:
+        return np.zeros(U.shape), np.zeros(U.shape)
+    width = np.where(
+        np.isnan(bands.gaps[:, 0]), 1.0, bands.high_inputs - bands.low_inputs
+    )
+    with np.errstate(invalid="ignore"):
+        ends = (U - bands.gaps[:, 0]) / width, (bands.gaps[:, 1] - U) / width
+        near, far = np.minimum(*ends), np.maximum(*ends)
+    within = near > 0.0
+    return np.where(within, near, 0.0), np.where(within, far, 0.0)
 
 
 def _relative_distance(values, low, high):
@@ -94,6 +143,18 @@ def _unknown(relative):
     return np.maximum(relative**2, relative - TOLERANCE)
 
 
+def _unknown_of_inputs(bands, U):
+    """The same for inputs (n_rows, n_inputs), also within gaps.
+
+    At both ends of a gap the value is known. What a curve may deviate from the line
+    between them is the product of the distances from the ends, times the range of the
+    output: twice its standard deviation if it follows such an input.
+    """
+    near, far = _within_gaps(bands, U)
+    distance = _relative_distance(U, bands.low_inputs, bands.high_inputs)
+    return np.maximum(_unknown(distance), 2.0 * near * far)
+
+
 def with_factor(bands, forecast, record):
     """Standard deviations (n_rows, n_outputs) of a free run, with their factor.
 
@@ -111,9 +172,10 @@ def with_factor(bands, forecast, record):
 def _has_been_outside(bands, forecast, record):
     """Whether an input of a free run was out of range, in a row or an earlier one.
 
-    By more than `TOLERANCE`, in the same session.
+    Or within a gap. By more than `TOLERANCE`, in the same session.
     """
-    outside = excess(record.U, bands.low_inputs, bands.high_inputs).any(axis=1)
+    beyond = excess(record.U, bands.low_inputs, bands.high_inputs)
+    outside = (beyond + excess_in_gaps(bands, record.U)).any(axis=1)
     # rows that were given are not those of the run
     outside &= (forecast.std != 0.0).any(axis=1)
     for start, stop in pairwise(record.starts):
@@ -136,8 +198,7 @@ def widen(bands, forecast, record, max_lag, is_free_run, y_scale):
         if is_free_run:
             of_run = _of_run(bands, forecast.mean, max_lag, record.starts)
             variance = with_factor(bands, forecast, record) ** 2 + of_run**2
-        inputs = _relative_distance(record.U, bands.low_inputs, bands.high_inputs)
-        of_rows = _unknown(inputs).max(axis=1, initial=0.0)
+        of_rows = _unknown_of_inputs(bands, record.U).max(axis=1, initial=0.0)
         of_rows = _within(of_rows, max_lag, record.starts)
         variance = variance + (of_rows[:, None] * y_scale) ** 2
     # rows that were given stay exact

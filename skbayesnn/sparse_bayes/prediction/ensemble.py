@@ -95,6 +95,11 @@ class Ensemble(NamedTuple):
         return all(isinstance(one, StateSpaceNetwork) for one in self.members)
 
     @property
+    def is_linear(self):
+        """Whether no member has hidden units."""
+        return all(one.fitted.network.linear for one in self.members)
+
+    @property
     def filters(self):
         """For each member itself if it has hidden states, else None; () for lags."""
         filters = tuple(

@@ -126,6 +126,11 @@ class SearchSpace(NamedTuple):
         """`Candidate.model` of networks of lags: "linear" without hidden units."""
         return "network" if self.limits.n_hidden else "linear"
 
+    @property
+    def may_be_nonlinear(self):
+        """Whether models with hidden units are among those that may be chosen."""
+        return self.limits.n_hidden > 0 and self.kinds != ("linear",)
+
     def asks_for(self, candidate):
         """Whether a candidate is of a kind that was asked for.
 

@@ -9,6 +9,7 @@ from ..._persistence import open_checkpoint
 from ..._random import draw_seed
 from ..dynamic_predictor import DynamicModel
 from ..learning.problem import warn_if_constant
+from ..prediction.bands import gaps_of
 from ..prediction.ensemble import Ensemble
 from ..record_end import end_for
 from .calibration import band_factor, for_drift
@@ -86,7 +87,7 @@ def search_members(
         members = learn_members(shares, scores, seeds, runner)
     references = reference_errors(data, settings.focus)
     results = summarize(scores.table, list(shares), references, columns)
-    model = make_searched_model(members, scores, data)
+    model = make_searched_model(members, scores, data, space.may_be_nonlinear)
     explained = np.nan
     if settings.focus == "simulation":
         explained = explained_by_lags(model.ensemble, given)
@@ -120,8 +121,12 @@ def start_seeds(seed, n_seeds):
     ]
 
 
-def make_searched_model(members, scores, data):
-    """The `DynamicModel` of the `Members` that a search has chosen."""
+def make_searched_model(members, scores, data, may_be_nonlinear):
+    """The `DynamicModel` of the `Members` that a search has chosen.
+
+    ``may_be_nonlinear`` tells whether nonlinear models were asked for, too. If an input
+    has two levels, no error tells these from linear ones, which are chosen.
+    """
     networks = tuple(model._model.ensemble.members[0] for model in members.models)
     ensemble = Ensemble(networks, members.weights)
     networks = by_stretch(scores.networks, members.candidates)
@@ -130,5 +135,6 @@ def make_searched_model(members, scores, data):
     best, given = members.models[0]._model, data.given
     last = slice(given.starts[-2], None)
     end = end_for(ensemble, given.U[last], given.Y[last], given.end_time)
-    bands = best.bands._replace(factor=factor)
+    gaps = gaps_of(given.U) if may_be_nonlinear else None
+    bands = best.bands._replace(factor=factor, gaps=gaps)
     return best._replace(ensemble=ensemble, bands=bands, end=end)

@@ -8,11 +8,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 
-from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn import DynamicSystemRegressor, SparseBayesNARXRegressor
 from skbayesnn.exceptions import ExtrapolationWarning
 from skbayesnn.sparse_bayes.prediction.bands import (
     bands_of,
     excess,
+    gaps_of,
     learn_factor,
     widen,
 )
@@ -151,6 +152,85 @@ def test_near_the_range_the_curvature_is_unknown():
     added = np.sqrt(wide**2 - 1.0)
     expected = [0.0, 0.0, 0.01**2, 0.05**2, 0.01, 0.1, 1.0, 4.0]
     assert_allclose(added, 2.0 * np.array(expected), atol=1e-7)
+
+
+def test_gaps_are_wider_than_half_of_the_range():
+    two, three = np.tile([0.0, 1.0], 20), np.tile([0.0, 0.5, 1.0, 1.0], 10)
+    nearly = np.tile([0.0, 0.01, 0.4, 0.95, np.nan], 8)
+    constant, rounded = np.full(40, 1013.25), 1013.25 + 1e-6 * two
+    U = np.column_stack([two, three, nearly, constant, rounded])
+    nothing = [np.nan, np.nan]
+    expected = [[0.0, 1.0], nothing, [0.4, 0.95], nothing, nothing]
+    assert_array_equal(gaps_of(U), expected)
+
+
+def test_bands_widen_within_a_gap():
+    """By the product of the distances from its ends, and twice the deviation of y."""
+    seen = np.array([[2.0], [3.0], [6.0]])
+    bands = bands_of(seen, np.array([[0.0], [10.0]]))
+    bands = bands._replace(factor=np.array([0.5]), gaps=gaps_of(seen))
+    U = np.array([2.5, 3.0, 3.3, 4.5, 6.0, 7.0])[:, None]
+    run = Forecast(np.full((6, 1), 5.0), np.ones((6, 1)), 0, np.zeros((6, 1)))
+    data = Record(U, None, None, np.array([0, 6]))
+    wide = widen(bands, run, data, 0, False, np.array([2.0]))[:, 0]
+    expected = np.zeros(6)
+    expected[2:4] = 4.0 * (0.3 / 4) * (2.7 / 4), 4.0 * (1.5 / 4) ** 2
+    expected[5] = 2.0 * 0.15
+    assert_allclose(np.sqrt(wide**2 - 1.0), expected, atol=1e-7)
+    # no factor narrows them any more, once an input is a tenth of the range from both
+    assert_array_equal(
+        std_with_factor(bands, run, data)[:, 0], [0.5, 0.5, 0.5, 1.0, 1.0, 1.0]
+    )
+    # files of earlier versions have none
+    wide = widen(bands._replace(gaps=None), run, data, 0, False, np.array([2.0]))
+    assert_array_equal(wide[:5], np.ones((5, 1)))
+
+
+def switched(levels, n=400):
+    """A tank that fills by the square of its input, which holds one of some levels."""
+    rng = np.random.default_rng(1)
+    held = np.repeat(rng.choice(levels, n // 10), 10)
+    y = lfilter([0.0, 0.2], [1.0, -0.8], held**2)
+    return held[:, None], y + 0.01 * rng.standard_normal(n)
+
+
+def test_levels_between_those_of_the_record_are_named():
+    u, y = switched([0.0, 1.0])
+    between, measured = switched([0.2, 0.5, 0.8], 200)
+    message = (
+        "Input x0 is between 0 and 1 in 200 rows, the first of them row 0. The "
+        "training record has no value between these two"
+    )
+    network = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=(3,), random_state=0)
+    network.fit(u, y)
+    network.predict(u)
+    with pytest.warns(ExtrapolationWarning, match=re.escape(message)):
+        mean, std = network.predict(between, y_init=measured[:5], return_std=True)
+    wrong = np.abs(mean - measured)[5:]
+    assert np.median(wrong) > 0.1
+    assert (wrong < 1.96 * std[5:]).mean() > 0.9
+    # who asks for a linear model says that there is nothing between
+    network.set_params(hidden_layer_sizes=()).fit(u, y).predict(between)
+
+
+@pytest.mark.parametrize("kinds", [("linear", "network"), ("linear",)])
+def test_a_search_that_chooses_a_linear_model_by_two_levels_says_so(kinds):
+    u, y = switched([0.0, 1.0])
+    between, _ = switched([0.2, 0.5, 0.8], 200)
+    model = DynamicSystemRegressor(
+        kinds=kinds,
+        hidden_layer_sizes=(2,),
+        reg_lambdas=(500,),
+        lags=(1,),
+        max_cycles=5,
+    )
+    model.set_params(random_state=0, n_estimators=1).fit(u, y)
+    assert model.kinds_ == ["linear"]
+    if len(kinds) == 1:
+        model.predict(between)
+        return
+    with pytest.warns(ExtrapolationWarning, match="Input x0 is between 0 and 1"):
+        model.predict(between)
 
 
 def test_inputs_out_of_range_are_named(fitted):
