@@ -14,9 +14,6 @@ import numpy as np
 
 from ..._saved_state import saved_as
 
-# Share of the rows that a band is meant to hold where its factor is learned, and the
-# number of standard deviations that such a band reaches to both sides.
-_LEVEL, _DEVIATIONS = 0.95, 1.959964
 # Fraction of the range of a signal by which it may leave this range, in the rows that
 # a test has more than the training.
 TOLERANCE = 0.1
@@ -244,31 +241,3 @@ def _within(values, n_before, starts):
             part = largest[start + lag : stop]
             np.maximum(part, values[start : stop - lag], out=part)
     return largest
-
-
-def learn_factor(deviations):
-    """The factor with which bands hold their share of the rows in a typical stretch.
-
-    Every stretch has a factor of its own, with which its bands of 95 % hold 95 % of its
-    rows. This is their median: the fits whose errors are seen had fewer rows and cycles
-    than the ensemble whose bands they judge, and in some stretches failed. A median
-    below 1 narrows bands half of the way, by its root: a few stretches of one record
-    are too little to trust in less than what the noise of this record asks for.
-
-    Parameters
-    ----------
-    deviations : list of ndarray of shape (n_rows,)
-        Errors over standard deviations, of one output, in the rows of each stretch
-        that was held out; NaN where there is none.
-
-    Returns
-    -------
-    factor : float
-        1 without any deviation.
-    """
-    parts = [np.abs(part[~np.isnan(part)]) for part in deviations]
-    factors = [np.quantile(part, _LEVEL) / _DEVIATIONS for part in parts if len(part)]
-    if not factors:
-        return 1.0
-    factor = float(np.median(factors))
-    return factor if factor >= 1.0 else float(np.sqrt(factor))

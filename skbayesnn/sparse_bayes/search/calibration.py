@@ -16,10 +16,10 @@ there makes the bands wider.
 
 import numpy as np
 
-from ..prediction.bands import learn_factor
 from ..prediction.ensemble import Ensemble, forecast
 from .candidates import LEAST_ERROR
 from .held_out_runs import held_out_runs
+from .learned_factor import typical_factor, widening
 
 
 def band_factor(networks, ensemble, data):
@@ -36,11 +36,11 @@ def band_factor(networks, ensemble, data):
     deviations = [
         _deviations(members, ensemble, fold, data) for fold, members in networks.items()
     ]
-    n_outputs = data.Y.shape[1]
-    factor = np.array(
-        [learn_factor([d[:, o] for d in deviations]) for o in range(n_outputs)]
-    )
-    return np.maximum(factor, 1.0) if _is_linear(ensemble) else factor
+    of_outputs = [[d[:, o] for d in deviations] for o in range(data.Y.shape[1])]
+    factor = np.array([typical_factor(parts) for parts in of_outputs])
+    if _is_linear(ensemble):
+        factor = np.maximum(factor, 1.0)
+    return factor * [widening(parts) for parts in of_outputs]
 
 
 def for_drift(factor, table, candidates):

@@ -14,7 +14,6 @@ from skbayesnn.sparse_bayes.prediction.bands import (
     bands_of,
     excess,
     gaps_of,
-    learn_factor,
     widen,
 )
 from skbayesnn.sparse_bayes.prediction.bands import with_factor as std_with_factor
@@ -48,22 +47,6 @@ def with_factor(model, factor):
     vars(copy).update(vars(model))
     copy._model = lagged._replace(bands=bands)
     return copy
-
-
-def test_a_factor_is_learned():
-    rng = np.random.default_rng(0)
-    parts = [rng.standard_normal(20000) for _ in range(3)]
-    assert_allclose(learn_factor(parts), 1.0, rtol=0.03)
-    assert_allclose(learn_factor([2.5 * part for part in parts]), 2.5, rtol=0.03)
-    with_gaps = [np.append(part, np.nan) for part in parts]
-    assert learn_factor(with_gaps) == learn_factor(parts)
-    # stretches that differ: the median, however long they are
-    unequal = [np.full(10 * k, 1.96 * k) for k in (9, 1, 4, 2, 5)]
-    assert_allclose(learn_factor(unequal), 4.0, rtol=1e-4)
-    assert_allclose(learn_factor(unequal[:1]), 9.0, rtol=1e-4)
-    # bands that are too wide become narrower half of the way
-    assert_allclose(learn_factor([0.25 * parts[0]]), 0.5, rtol=0.03)
-    assert learn_factor([]) == learn_factor([np.array([np.nan])]) == 1.0
 
 
 def test_a_factor_narrows_to_what_noise_and_start_ask_for():

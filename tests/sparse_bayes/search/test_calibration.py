@@ -81,8 +81,9 @@ def test_narrow_bands_are_widened_and_wide_ones_narrowed(
         for times in (0.25, 0.5, 4.0)
     ]
     assert_allclose(found[0], 2.0 * found[1], rtol=1e-6)
-    narrow = 1.0 if is_linear else np.sqrt(found[1] / 8.0)
-    assert_allclose(found[2], narrow, rtol=1e-6)
+    # for a linear model, all that is left is that the errors are few
+    narrow = 1.0 if is_linear else found[1] / 8.0
+    assert_allclose(found[2], narrow, rtol=0.01 if is_linear else 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["network", "states"])
