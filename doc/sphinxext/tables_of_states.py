@@ -5,9 +5,15 @@ from tables_of_systems import MEASURED, values
 
 PEER_RECORDS = {
     "damper": "magneto-rheological damper",
-    "tanks": "cascaded tanks, V",
+    "tanks": "cascaded tanks (V)",
     "hair dryer": "hair dryer",
 }
+HEADING = [
+    "error in free run",
+    "rows in its 95 % band (%)",
+    "error one step ahead",
+    "rows in its 95 % band (%)",
+]
 SYSTEMS = {
     "linear": "linear",
     "wiener": "Wiener",
@@ -23,8 +29,7 @@ def hidden_states_drives():
         "lags": "`SparseBayesNARXRegressorCV`",
         "automatic": "`DynamicSystemRegressor`",
     }
-    heading = ["", "free run", "in the 95 % band (%)"]
-    heading += ["one step ahead", "in the 95 % band (%)"]
+    heading = ["estimator", *HEADING]
     rows = []
     for name, title in titles.items():
         found = load("hidden_states").get(name)
@@ -35,8 +40,9 @@ def hidden_states_drives():
 
 def hidden_states_measured():
     """Hidden states beside the lags of the measured systems."""
-    heading = ["record", "hidden states, free run", "in the 95 % band (%)"]
-    heading += ["one step ahead", "in the 95 % band (%)", "lags, free run"]
+    heading = ["record (unit of the errors)"]
+    heading += [f"hidden states: {column}" for column in HEADING]
+    heading += ["lags: error in free run"]
     rows = []
     for record, title, test, start, scale in MEASURED:
         runs = [
@@ -66,14 +72,9 @@ def both_kinds(found):
 def state_orders():
     """Per kind of system: fits that found the order, and errors over those at it."""
     results = load("state_orders")
-    heading = [
-        "system",
-        "fits",
-        "true order",
-        "1 off",
-        "error / error at the true order",
-    ]
-    heading += ["the same without noise"]
+    heading = ["kind of system", "fits", "fits with the true number of states"]
+    heading += ["fits with one more or less", "error / error with the true number"]
+    heading += ["the same without the noise of the test record"]
     rows = []
     for kind, title in SYSTEMS.items():
         found = [row for row in results if row["kind"] == kind]
@@ -88,12 +89,14 @@ def state_orders():
 
 def state_space_peer():
     results = load("state_space_peer")
-    heading = ["test error in free run, seconds", "skbayesnn", "jax-sysid"]
+    names = "skbayesnn", "jax-sysid"
+    heading = ["record (unit of the errors)"]
+    heading += [f"{name}: error in free run, seconds" for name in names]
     drives = [row for name, row in results.items() if name.startswith("drives")]
-    rows = [["ten drives", *(_of_peer(drives, name) for name in heading[1:])]]
+    rows = [["ten drives", *(_of_peer(drives, name) for name in names)]]
     for record, title in PEER_RECORDS.items():
         found = [results[record]]
-        rows.append([title, *(_of_peer(found, name) for name in heading[1:])])
+        rows.append([title, *(_of_peer(found, name) for name in names)])
     return heading, rows
 
 

@@ -42,9 +42,12 @@ MEASURED = [
 
 def measured_systems():
     results = load("measured_systems")
-    peers = ["mean", "ARX", "MLP", "fastcan", "SysIdentPy"]
-    heading = ["record", "all kinds", "in its 95 % band (%)", "its seconds"]
-    heading += ["lags", "in its 95 % band (%)", "its seconds", *peers]
+    peers = {"mean": "training mean", "ARX": "linear ARX", "MLP": "`MLPRegressor`"}
+    peers |= {"fastcan": "fastcan", "SysIdentPy": "SysIdentPy"}
+    heading = ["record (unit of the errors)"]
+    for estimator in ("DynamicSystemRegressor", "SparseBayesNARXRegressorCV"):
+        heading += [f"`{estimator}`", "rows in its 95 % band (%)", "its seconds"]
+    heading += peers.values()
     rows = []
     for record, title, test, start, scale in MEASURED:
         error = f"{test}, free run from {start}"
@@ -74,7 +77,8 @@ def chosen_cells(chosen, test, start, scale):
 def measured_kinds():
     """Held-out errors of the best candidate of each kind, and what was chosen."""
     kinds = {"linear": "linear", "network": "lags", "states": "hidden states"}
-    heading = ["record", *kinds.values(), "networks of hidden states, of all"]
+    heading = ["record", *kinds.values()]
+    heading += ["networks of hidden states, of all networks of the ensemble"]
     rows, done = [], set()
     for record, title, *_ in MEASURED:
         found = load("measured_systems")[record].get("automatic")
@@ -104,7 +108,8 @@ def measured_ensembles():
         sizes = results[record].get("ensemble sizes")
         if sizes is None:
             continue
-        heading = ["record, networks", *sizes]
+        heading = ["record"]
+        heading += [f"{n} network" if n == "1" else f"{n} networks" for n in sizes]
         cells = [
             f"{number(half)} ({number(low)} to {number(high)})"
             for low, half, high in sizes.values()
@@ -116,7 +121,9 @@ def measured_ensembles():
 def measured_one_step():
     results = load("measured_systems")
     peers = ["ARX", "MLP", "fastcan", "SysIdentPy"]
-    heading = ["record", '`focus="prediction"`', '`focus="simulation"`', *peers]
+    heading = ["record (unit of the errors)"]
+    heading += ['search with `focus="prediction"`', 'with `focus="simulation"`']
+    heading += ["linear ARX", "`MLPRegressor`", *peers[2:]]
     rows = []
     for record, title, test, start, scale in MEASURED:
         error, found = f"{test}, one step", results[record]
@@ -167,7 +174,8 @@ def differences():
 def automatic_output():
     """Free runs through unseen records, and what was chosen for them."""
     outputs = ("auto", "level", "difference")
-    heading = ["system", "chosen", *(f'`output="{output}"`' for output in outputs)]
+    heading = ["system", 'chosen by "auto"']
+    heading += [f'`output="{output}"`' for output in outputs]
     rows = []
     for name, found in load("integrating_systems").items():
         chosen = sorted({run["chosen"] for run in found["auto"]})
@@ -201,7 +209,7 @@ def heavy_tails_strengths():
 
 def heavy_tails_wrong_rows():
     kinds = ["none", "stuck", "off", "single"]
-    heading = ["record", "`focus`", "`noise`", "no row", *kinds[1:]]
+    heading = ["record", "`focus`", "`noise`", "no wrong row", *kinds[1:]]
     rows = []
     for record, by_focus in load("heavy_tails")["wrong rows"].items():
         for focus, by_noise in by_focus.items():
@@ -247,7 +255,7 @@ def coverage_of_drawn_systems():
                     cells.append(f"{100 * mean:.1f} ({100 * error:.1f})")
                 line.append(", ".join(cells))
             rows.append(line)
-    return ["", *columns.values()], rows
+    return ["systems, prior and noise", *columns.values()], rows
 
 
 def coverage_on_the_tanks():
@@ -279,8 +287,9 @@ def coverage_on_the_tanks():
                 percents(found["free_run_draws_coverage"]),
             ]
         )
-    heading = ["", "one step: CRPS (V)", "coverage (%)", "free run: RMSE (V)"]
-    heading += ["CRPS (V)", "coverage (%)", "draws: CRPS (V)", "coverage (%)"]
+    heading = ["model", "one step: CRPS (V)", "one step: coverage (%)"]
+    heading += ["free run: RMSE (V)", "free run: CRPS (V)", "free run: coverage (%)"]
+    heading += ["draws: CRPS (V)", "draws: coverage (%)"]
     one, free = results["gp"]["one_step"], results["gp"]["free_run"]
     rows.append(
         [
@@ -359,7 +368,7 @@ def paper_free_run():
             found = parts.get(f"{focus}, {group}")
             line.append(spread(values(found, "rmse_volt_50")) if found else "")
         rows.append(line)
-    return ["groups", '`focus="prediction"`', '`focus="simulation"`'], rows
+    return ["groups of weights", '`focus="prediction"`', '`focus="simulation"`'], rows
 
 
 def tanks_one_step():
@@ -390,7 +399,7 @@ def tanks_one_step():
         ]
         for key, (title, scale, text) in lines.items()
     ]
-    return ["", *columns.values()], rows
+    return ["result", *columns.values()], rows
 
 
 def tanks_free_run():
@@ -409,7 +418,7 @@ def tanks_free_run():
         ]
         for given in (50, 5)
     ]
-    return ["", "RMSE (V)", "CRPS (V)", "inside the 95 % band"], rows
+    return ["free run", "RMSE (V)", "CRPS (V)", "inside the 95 % band"], rows
 
 
 def silverbox():
@@ -426,7 +435,7 @@ def silverbox():
 def ensembles_one_step():
     found = load("free_run")["one_step"]
     rows = [[title, spread(entry["values"])] for title, entry in found.items()]
-    return ["", "one step ahead, RMSE (V)"], rows
+    return ["model", "one step ahead, RMSE (V)"], rows
 
 
 def streaming():
@@ -461,12 +470,27 @@ def exports():
     return ["model", *forms, "`stream.step` from Python"], rows
 
 
+# inputs with an effect, of all, in the data of examples/benchmarks/static_regression.py
+EFFECTIVE_INPUTS = {
+    "diabetes": "unknown, of 10",
+    "Friedman 1": "5 of 10",
+    "Friedman 2": "4 of 4",
+    "Friedman 3": "4 of 4",
+    "30 irrelevant inputs": "3 of 33",
+    "three directions": "15 of 15",
+    "products": "8 of 8",
+    "a step": "2 of 3",
+    "waves": "2 of 2",
+    "faint": "2 of 2",
+}
+
+
 def static_regression():
     """Errors of all methods, coverage where there are bands, inputs that are kept."""
     names = "SparseBayesMLPRegressor", "MLPRegressor", "GaussianProcessRegressor"
     ours, perceptron, process = names
-    heading = [f"`{ours}`", "its 95 % band holds (%)", "its inputs"]
-    heading += [f"`{perceptron}`", f"`{process}`", "its 95 % band holds (%)"]
+    heading = [f"`{ours}`", "rows in its 95 % band (%)", "inputs that it kept"]
+    heading += [f"`{perceptron}`", f"`{process}`", "rows in its 95 % band (%)"]
 
     def cells(found, *keys):
         scales = {"coverage": 100}
@@ -478,5 +502,5 @@ def static_regression():
         line += [spread(values(found[ours], "n_inputs"), show=lambda n: f"{n:.0f}")]
         line += cells(found[perceptron], "rmse")
         line += cells(found[process], "rmse", "coverage")
-        rows.append([title, *line])
-    return ["data", *heading], rows
+        rows.append([title, EFFECTIVE_INPUTS[title.partition(",")[0]], *line])
+    return ["data", "inputs with an effect", *heading], rows
