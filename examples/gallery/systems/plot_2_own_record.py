@@ -44,6 +44,12 @@ print(file.read_text()[:150])
 # as in ``record[["time", "valve"]]``. Without times, leave out ``index_col`` and
 # ``parse_dates``. ``X`` has one column per input, such as ``record[["valve", "pump"]]``
 # for two inputs. ``y`` is the output. The last third of the rows is kept for the test.
+#
+# If the times of your record jump, because the logger was off or because several
+# records were joined, pass ``sessions="infer"`` wherever the record is passed: to
+# ``fit(X, y, sessions="infer")``, ``predict(X, y, horizon=None, sessions="infer")``,
+# ``score(X, y, sessions="infer")`` and ``from_estimator`` of the displays, without
+# ``y_init`` and ``n_init``. Each part is then simulated from its own first rows.
 record = pd.read_csv(file, index_col="time", parse_dates=True)
 X, y = record[["valve"]], record["level"]
 n_train = 2 * len(record) // 3
@@ -54,11 +60,12 @@ X_test, y_test = X[n_train:], y[n_train:]
 # Fit
 # ---
 #
-# Everything is chosen within the training rows. Few candidates and held-out stretches
-# keep this example short. For your record, leave these arguments out: the search then
-# takes one or two minutes and also tries models with hidden states. A warning is issued
-# if the inputs of the test record leave the range of the training record, because the
-# model extrapolates there.
+# Everything is chosen within the training rows. Few candidates, few held-out stretches
+# and two networks keep this example short. For your record, leave out all of these
+# arguments, ``**few`` and ``n_estimators=2``: the search then takes one or two minutes,
+# also tries models with hidden states, and chooses the number of networks. A warning is
+# issued if the inputs of the test record leave the range of the training record,
+# because the model extrapolates there.
 few = dict(kinds=("linear", "network"), lags=(5, 10), reg_lambdas=(6.0,), cv=4)
 model = DynamicSystemRegressor(**few, n_estimators=2, random_state=0)
 model.fit(X_train, y_train)
