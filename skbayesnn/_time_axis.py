@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._validation import (
+    as_columns,
     check_container,
     check_sessions,
     columns_of_times,
@@ -22,6 +23,7 @@ __all__ = [
     "TimeAxis",
     "check_continuation",
     "check_time",
+    "outputs_alone",
     "split_record",
     "split_sessions",
     "split_time",
@@ -85,6 +87,12 @@ def split_time(data, name):
         axis = _axis_of_index(getattr(data, "index", None))
     _refuse_other_times(data, name)
     return data, axis
+
+
+def outputs_alone(data, name):
+    """Measured or predicted outputs (n_rows, n_outputs), without a column "time"."""
+    data, _ = split_time(data, name)
+    return as_columns(data, name)
 
 
 def _refuse_other_times(data, name):

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
+from .._time_axis import outputs_alone
 from ..exceptions import (
     DivergenceWarning,
     ExtrapolationWarning,
@@ -32,7 +33,8 @@ def _predict_silently(estimator, X, **arguments):
 def simulation_scorer(estimator, X, y):
     """Negative root mean squared error of the free run, for model selection.
 
-    Starts from the first ``max_lag_`` measured outputs and scores the rest.
+    Starts from the first ``max_lag_`` rows without missing values, as ``predict`` with
+    ``horizon=None`` does, and scores the rest.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ def simulation_scorer(estimator, X, y):
     X : array-like of shape (n_samples, n_inputs)
         Inputs of one record.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Measured outputs.
+        Measured outputs, NaN where missing.
 
     Returns
     -------
@@ -60,12 +62,22 @@ def simulation_scorer(estimator, X, y):
     ...     cv=TimeSeriesSplit(3),
     ... )
     """
-    n_init = _max_lag(estimator)
-    # a frame keeps the names of its columns, which are compared
-    start = y[:n_init] if hasattr(y, "columns") else np.asarray(y)[:n_init]
-    predicted = _predict_silently(estimator, X, y_init=start)
-    y = np.asarray(y, dtype=np.float64)
+    predicted = _predict_silently(estimator, X, y=y, horizon=None)
+    y, predicted = outputs_alone(y, "y"), outputs_alone(predicted, "y_pred")
+    n_init = _n_before(predicted) + _max_lag(estimator)
     return -float(np.mean(simulation_rmse(y, predicted, n_initialization=n_init)))
+
+
+def _n_before(predicted):
+    """Number of rows before those from which a free run (n_rows, n_outputs) starts.
+
+    Where a record begins with missing values, these are NaN, as is the end of a run
+    that diverges, behind which nothing is predicted.
+    """
+    lost = np.isnan(predicted).any(axis=1)
+    known = np.flatnonzero(~lost)
+    before = np.flatnonzero(lost[: known[-1]]) if len(known) else []
+    return int(before[-1]) + 1 if len(before) else 0
 
 
 def one_step_scorer(estimator, X, y):
@@ -103,8 +115,7 @@ def one_step_scorer(estimator, X, y):
     """
     n_init = _max_lag(estimator)
     predicted = _predict_silently(estimator, X, y=y)
-    y = np.asarray(y, dtype=np.float64).reshape(len(predicted), -1)
-    predicted = np.reshape(predicted, y.shape)
+    y, predicted = outputs_alone(y, "y"), outputs_alone(predicted, "y_pred")
     rows = np.isfinite(predicted).all(axis=1) & np.isfinite(y).all(axis=1)
     rows[:n_init] = False
     return r2_score(y[rows], predicted[rows])

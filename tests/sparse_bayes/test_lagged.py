@@ -85,7 +85,9 @@ def test_in_a_pipeline(routing):
         key = "sessions" if routing else "sparsebayesnarxregressor__sessions"
         if routing:
             model.set_fit_request(sessions=True)
-            model.set_predict_request(y_init=True, return_std=True)
+            model.set_predict_request(
+                y=True, horizon=True, y_init=True, return_std=True
+            )
         pipeline = make_pipeline(StandardScaler(), model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
