@@ -28,6 +28,7 @@ __all__ = [
     "split_sessions",
     "split_time",
     "times_after",
+    "without_time",
 ]
 
 COLUMN = "time"
@@ -69,30 +70,41 @@ class TimeAxis(NamedTuple):
 def split_time(data, name):
     """The data without a column named "time", and its `TimeAxis` or None."""
     check_container(data, name)
-    columns = getattr(data, "columns", None)
-    if columns is not None and COLUMN in list(columns):
-        stamps, zone = _without_zone(data[COLUMN])
-        stamps = np.asarray(stamps)
-        if stamps.dtype.kind not in "mMiuf":
-            raise ValueError(
-                f"The column {COLUMN!r} of {name} is the time of each row: expected "
-                f"dates, durations or numbers, got {stamps.dtype}. Convert it, as "
-                "pandas.to_datetime does, or rename it if it is no time."
-            )
-        # polars takes no keyword, pandas no bare name
-        is_polars = type(data).__module__.startswith("polars")
-        data = data.drop(COLUMN) if is_polars else data.drop(columns=COLUMN)
-        axis = TimeAxis(stamps, True, zone)
-    else:
+    data, axis = _split_column(data, name)
+    if axis is None:
         axis = _axis_of_index(getattr(data, "index", None))
     _refuse_other_times(data, name)
     return data, axis
 
 
+def _split_column(data, name):
+    """The same, of the column alone, not of an index."""
+    columns = getattr(data, "columns", None)
+    if columns is None or COLUMN not in list(columns):
+        return data, None
+    stamps, zone = _without_zone(data[COLUMN])
+    stamps = np.asarray(stamps)
+    if stamps.dtype.kind not in "mMiuf":
+        raise ValueError(
+            f"The column {COLUMN!r} of {name} is the time of each row: expected "
+            f"dates, durations or numbers, got {stamps.dtype}. Convert it, as "
+            "pandas.to_datetime does, or rename it if it is no time."
+        )
+    # polars takes no keyword, pandas no bare name
+    is_polars = type(data).__module__.startswith("polars")
+    data = data.drop(COLUMN) if is_polars else data.drop(columns=COLUMN)
+    return data, TimeAxis(stamps, True, zone)
+
+
+def without_time(data, name):
+    """The data without a column named "time"; an index may be what it is."""
+    check_container(data, name)
+    return _split_column(data, name)[0]
+
+
 def outputs_alone(data, name):
     """Measured or predicted outputs (n_rows, n_outputs), without a column "time"."""
-    data, _ = split_time(data, name)
-    return as_columns(data, name)
+    return as_columns(without_time(data, name), name)
 
 
 def _refuse_other_times(data, name):

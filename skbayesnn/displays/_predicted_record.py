@@ -9,7 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _validation as checks
 from .._frames import check_names, column_names
-from .._time_axis import TimeAxis, split_record, split_sessions
+from .._time_axis import (
+    TimeAxis,
+    outputs_alone,
+    split_record,
+    split_sessions,
+    without_time,
+)
 from .._validation import as_columns
 from ..exceptions import DivergenceWarning, MissingInputWarning
 from ._estimators import final_model, output_names
@@ -44,6 +50,7 @@ def initial_rows(starts, n_rows):
 def given_record(y_true, y_pred, y_std, n_initialization, sessions):
     """A record whose predictions are given, checked."""
     _, y_true, axis = split_record(None, y_true)
+    y_pred, y_std = without_time(y_pred, "y_pred"), without_time(y_std, "y_std")
     names = column_names(y_true)
     for array, name in ((y_pred, "y_pred"), (y_std, "y_std")):
         # a series of another name holds predictions of the one that is measured
@@ -94,10 +101,10 @@ def predicted_record(
         warnings.simplefilter("ignore", MissingInputWarning)
         if return_std:
             y_pred, y_std = estimator.predict(X, **arguments, return_std=True)
-            y_std = np.reshape(y_std, y_true.shape)
+            y_std = outputs_alone(y_std, "y_std")
         else:
             y_pred, y_std = estimator.predict(X, **arguments), None
-    y_pred = np.reshape(y_pred, y_true.shape)
+    y_pred = outputs_alone(y_pred, "y_pred")
     names = output_names(final_model(estimator), y_true.shape[1])
     is_initial = initial_rows(starts, n_known)
     return PredictedRecord(

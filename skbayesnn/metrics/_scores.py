@@ -5,6 +5,7 @@ from scipy.special import ndtr
 from sklearn.utils import check_consistent_length
 
 from .. import _validation as checks
+from .._time_axis import without_time
 
 
 def _scored_rows(arrays, n_initialization, allow_inf=False):
@@ -12,6 +13,7 @@ def _scored_rows(arrays, n_initialization, allow_inf=False):
 
     ``allow_inf`` allows infinite values in all but the first.
     """
+    arrays = {name: without_time(array, name) for name, array in arrays.items()}
     (first, *names) = arrays
     rows = [checks.as_columns(arrays[first], first)]
     rows += [checks.as_columns(arrays[n], n, allow_inf=allow_inf) for n in names]

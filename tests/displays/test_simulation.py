@@ -3,14 +3,16 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from display_models import SESSIONS, Diverging, N, U, Y, legend_texts
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skbayesnn import SparseBayesMLPRegressor
+from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
 from skbayesnn.displays import SimulationDisplay
+from skbayesnn.metrics import simulation_rmse
 
 
 def test_simulation_runs_freely_from_the_first_rows(single):
@@ -89,6 +91,29 @@ def test_simulation_of_a_static_model_and_of_a_pipeline(single):
     np.testing.assert_allclose(
         through.y_pred[:, 0], single.predict(U, Y[:, 0], horizon=None)
     )
+
+
+@pytest.mark.parametrize("y", [Y, Y[:, 0]])
+def test_predictions_may_be_frames_with_times(y):
+    time = pd.date_range("2024-05-01", periods=N, freq="2s")
+    framed = pd.DataFrame({"time": time, "a": U[:, 0], "b": U[:, 1]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SparseBayesNARXRegressor(
+            2, 2, hidden_layer_sizes=(), max_cycles=5, random_state=0
+        ).fit(framed, y)
+    expected = SimulationDisplay.from_estimator(model, framed, y)
+    model.set_output(predict="pandas")
+    display = SimulationDisplay.from_estimator(model, framed, y)
+    np.testing.assert_array_equal(display.y_pred, expected.y_pred)
+    np.testing.assert_array_equal(display.y_std, expected.y_std)
+    mean, std = model.predict(framed, y, horizon=None, return_std=True)
+    measured = mean.copy()
+    measured[mean.columns[1:]] = y.reshape(N, -1)
+    given = SimulationDisplay.from_predictions(measured, mean, std, n_initialization=2)
+    np.testing.assert_allclose(given.rmse, expected.rmse)
+    rmse = simulation_rmse(measured, mean, n_initialization=2)
+    np.testing.assert_allclose(rmse, expected.rmse)
 
 
 def test_divergence_and_missing_values_are_drawn_not_raised():

@@ -170,3 +170,14 @@ def test_a_column_of_times_is_no_output(scorer):
     framed = pd.DataFrame({"time": time, "level": y})
     model = fit(narx(2, 2), u, framed)
     assert scorer(model, u, framed) == scorer(model, u, y)
+
+
+@SCORERS
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_predictions_may_be_frames_with_times(scorer, library):
+    u, y = TANKS
+    times = np.datetime64("2024-05-01") + np.arange(len(y)) * np.timedelta64(4000, "ms")
+    framed = pytest.importorskip(library).DataFrame({"time": times, "pump": u[:, 0]})
+    model = fit(narx(2, 2), framed, y)
+    expected = scorer(model, framed, y)
+    assert scorer(model.set_output(predict=library), framed, y) == expected
