@@ -2,9 +2,14 @@
 
 Stamps come as an index of times, of pandas, or as a column named "time" of X or y. An
 index of numbers, as pandas gives every frame, tells no time; but where it jumps, rows
-are missing or in another order.
+are missing or in another order. An index of texts tells none either, and may hold times
+that were not read.
 """
 
+import functools
+import re
+import sys
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +39,9 @@ __all__ = [
 COLUMN = "time"
 # A step of so many sampling times is a hole.
 HOLE = 1.5
+# What texts of times hold at least: hours and minutes, a year, or a date with slashes.
+# Pandas makes times of more than these, such as of "12" or "1.2.3".
+TIME_IN_TEXT = re.compile(r"\d:\d\d|(?<!\w)(1[6-9]|2[01])\d\d(?!\d)|\d/\d+/\d\d")
 # Fraction by which the sampling times of two records may differ.
 TOLERANCE = 0.01
 
@@ -44,11 +52,14 @@ class TimeAxis(NamedTuple):
     stamps : (n_rows,) datetime64, timedelta64 or numbers, NaT or NaN where missing
     is_time : False for numbers of rows
     zone : name of the time zone of stamps, which are in universal time then
+    texts : what has an index of texts that look like times, and the first of these;
+        stamps are the numbers of the rows then
     """
 
     stamps: np.ndarray
     is_time: bool
     zone: str | None = None
+    texts: tuple | None = None
 
     @property
     def values(self):
@@ -72,7 +83,7 @@ def split_time(data, name):
     check_container(data, name)
     data, axis = _split_column(data, name)
     if axis is None:
-        axis = _axis_of_index(getattr(data, "index", None))
+        axis = _axis_of_index(getattr(data, "index", None), name)
     _refuse_other_times(data, name)
     return data, axis
 
@@ -118,8 +129,8 @@ def _refuse_other_times(data, name):
         )
 
 
-def _axis_of_index(index):
-    """The `TimeAxis` of an index of pandas, or None."""
+def _axis_of_index(index, name):
+    """The `TimeAxis` of an index of pandas, or None; ``name`` is what has the index."""
     dtype = getattr(index, "dtype", None)
     if dtype is None:
         return None
@@ -129,9 +140,40 @@ def _axis_of_index(index):
         index = index.to_timestamp()
     index, zone = _without_zone(index)
     kind = getattr(index.dtype, "kind", "O")
-    if kind not in "mMiu":
-        return None
-    return TimeAxis(index.to_numpy(), kind in "mM", zone)
+    if kind in "mMiu":
+        return TimeAxis(index.to_numpy(), kind in "mM", zone)
+    # the first and the last one: a record may be long
+    if len(index) and _is_text_of_time(index[0]) and _is_text_of_time(index[-1]):
+        return TimeAxis(np.arange(len(index)), False, texts=(name, index[0]))
+    return None
+
+
+def _is_text_of_time(label):
+    """Whether a label of an index of pandas is a text that can be read as a time."""
+    return isinstance(label, str) and _can_be_read(label)
+
+
+# a prediction row by row asks several times about the same texts
+@functools.lru_cache(maxsize=32)
+def _can_be_read(label):
+    """Whether a text looks like a time, and pandas reads it as one."""
+    if not TIME_IN_TEXT.search(label):
+        return False
+    try:
+        # a number, such as a year
+        float(label)
+        return False
+    except ValueError:
+        pass
+    with warnings.catch_warnings():
+        # of formats that are ambiguous
+        warnings.simplefilter("ignore")
+        try:
+            # whoever has an index of pandas has imported it
+            sys.modules["pandas"].to_datetime(label)
+        except (ValueError, OverflowError):
+            return False
+    return True
 
 
 def _refuse_levels_of_times(index):
@@ -164,8 +206,10 @@ def _without_zone(stamps):
     return stamps.tz_convert("UTC").tz_localize(None), str(zone)
 
 
-def split_record(X, y):
+def split_record(X, y, names=("X", "y")):
     """X and y without a column "time", and the `TimeAxis` of both, or None.
+
+    ``names`` are what messages call them.
 
     Raises
     ------
@@ -173,17 +217,19 @@ def split_record(X, y):
         If the rows of X and y are not of the same times, or are the same rows of an
         index in another order.
     """
-    X, of_inputs = split_time(X, "X")
-    y, of_outputs = split_time(y, "y")
-    _check_agreement(of_inputs, of_outputs)
+    X, of_inputs = split_time(X, names[0])
+    y, of_outputs = split_time(y, names[1])
+    _check_agreement(of_inputs, of_outputs, names)
     for axis in (of_inputs, of_outputs):
         if axis is not None and axis.is_time:
             return X, y, axis
     return X, y, of_inputs if of_inputs is not None else of_outputs
 
 
-def _check_agreement(of_inputs, of_outputs, names=("X", "y")):
+def _check_agreement(of_inputs, of_outputs, names):
     if of_inputs is None or of_outputs is None:
+        return
+    if of_inputs.texts or of_outputs.texts:
         return
     one, other = of_inputs.stamps, of_outputs.stamps
     if len(one) != len(other) or one.dtype.kind != other.dtype.kind:
@@ -212,6 +258,10 @@ def split_sessions(sessions, axis, n_rows):
     """First row of every session, and the end; holes end one for "infer"."""
     if not (isinstance(sessions, str) and sessions == "infer"):
         return session_starts(check_sessions(sessions, n_rows), n_rows)
+    if axis is not None and axis.texts:
+        raise ValueError(
+            f"sessions='infer' splits a record where time has a hole. {_of_texts(axis)}"
+        )
     if axis is None:
         raise ValueError(
             "sessions='infer' splits a record where time has a hole: X or y must have "
@@ -244,10 +294,13 @@ def check_time(axis, starts, expected=None):
     Warns
     -----
     SamplingWarning
-        For holes within a session, another sampling time than expected, and numbers of
-        rows that are not in order.
+        For holes within a session, another sampling time than expected, numbers of rows
+        that are not in order, and texts that look like times.
     """
     if axis is None or len(axis.stamps) < 2:
+        return None
+    if axis.texts:
+        warn_caller(_of_texts(axis), SamplingWarning)
         return None
     if not axis.is_time:
         _warn_of_rows(axis, starts)
@@ -288,9 +341,11 @@ def check_continuation(last, axis, sampling_time):
     SamplingWarning
         For a hole between both, or other ones as `check_time` tells.
     """
-    if axis is None or not axis.is_time:
+    if axis is None or not (axis.is_time or axis.texts):
         return None
     check_alone(axis, sampling_time)
+    if axis.texts:
+        return None
     if last is None or np.asarray(last).dtype.kind != axis.stamps.dtype.kind:
         return axis.stamps
     first = axis.stamps[0]
@@ -345,7 +400,9 @@ def check_start(axis, X_init, y_init, sampling_time):
         _, of_inputs = split_time(X_init, "X_init")
         _check_agreement(of_inputs, of_outputs, ("X_init", "y_init"))
         of_outputs = of_outputs if of_inputs is None else of_inputs
-        check_alone(of_outputs, sampling_time)
+        # texts in the index of X are warned of already
+        if axis is None or not axis.texts:
+            check_alone(of_outputs, sampling_time)
     if not _are_comparable(axis, of_outputs):
         return
     first, known = axis.stamps, of_outputs.stamps
@@ -439,6 +496,16 @@ def _warn_of_holes(axis, steps, sampling_time):
             "record.",
             SamplingWarning,
         )
+
+
+def _of_texts(axis):
+    """What is to be done about an index of texts that look like times."""
+    name, text = axis.texts
+    return (
+        f"The index of {name} holds texts that look like times ({text!r}). They are "
+        "not read. Use pd.read_csv(..., parse_dates=True), or "
+        f"{name}.index = pd.to_datetime({name}.index)."
+    )
 
 
 def _warn_of_rows(axis, starts):

@@ -142,7 +142,8 @@ class SamplingWarning(UserWarning):
 
     Lags count rows: across a hole, or between rows that were shuffled, they reach to
     another time than they do elsewhere. In a session that is not longer than the
-    longest lag, they reach from no row.
+    longest lag, they reach from no row. An index of texts that look like times says
+    nothing of this: they are not read.
 
     See Also
     --------

@@ -272,3 +272,94 @@ def test_a_level_of_times_beside_others_is_refused():
     numbers = pd.MultiIndex.from_product([["a", "b"], range(N // 2)])
     fitted = model().fit(FRAME.set_axis(numbers), Y)
     assert not hasattr(fitted, "sampling_time_")
+
+
+# texts in the index
+
+
+def calls_on(fitted):
+    """Calls that read times of X and y, or of X alone."""
+    return {
+        "fit": lambda X, y: model().fit(X, y),
+        "predict": fitted.predict,
+        "free run": lambda X, y: fitted.predict(X, y_init=np.asarray(y)[:1]),
+        "score": fitted.score,
+        "init": lambda X, y: fitted.predict(X, y_init=y[:9], X_init=X[:9]),
+        "stream": lambda X, y: fitted.stream(X[:9], y[:9]),
+        "sample_y": lambda X, y: fitted.sample_y(X, y, n_samples=1),
+        "past": lambda X, y: fitted.forecast(X_future=U[:3, None], X_past=X, y_past=y),
+        "future": lambda X, y: fitted.forecast(X_future=X),
+    }
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        ("fit", "X"),
+        ("predict", "X"),
+        ("free run", "X"),
+        ("init", "X"),
+        ("stream", "X_init"),
+        ("score", "X"),
+        ("sample_y", "X"),
+        ("past", "X_past"),
+        ("future", "X_future"),
+    ],
+)
+def test_texts_that_look_like_times_are_warned_of_once(call, name):
+    fitted = model().fit(U[:, None], Y)
+    X = pd.DataFrame(U[:, None], index=TIMES.astype(str))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calls_on(fitted)[call](X, pd.Series(Y, X.index))
+    texts = [str(w.message) for w in caught if w.category is SamplingWarning]
+    assert texts == [
+        f"The index of {name} holds texts that look like times ({X.index[0]!r}). They "
+        "are not read. Use pd.read_csv(..., parse_dates=True), or "
+        f"{name}.index = pd.to_datetime({name}.index)."
+    ]
+    here = [w.filename for w in caught if w.category is SamplingWarning]
+    assert here == [__file__]
+
+
+def test_texts_of_y_are_warned_of_where_x_has_no_index():
+    y = pd.Series(Y, TIMES.strftime("%d.%m.%Y %H:%M:%S"))
+    with pytest.warns(SamplingWarning, match="The index of y holds texts"):
+        model().fit(U[:, None], y)
+    # numbers of rows are an index, and times are known
+    model().fit(pd.DataFrame({"u": U}), y)
+    assert model().fit(FRAME.set_axis(TIMES.astype(str)), LEVEL).sampling_time_ == 90.0
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["{}", "a{}", "12", "2026", "1.2.{}", "2026.5", "run 2026-{}", "A2026", "x/1/20"],
+)
+def test_names_and_numbers_are_no_times(label):
+    index = pd.Index([label.format(k) for k in range(N)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SamplingWarning)
+        model().fit(FRAME.set_axis(index), Y)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-03-02 08:00:00",
+        "2026-03-02T08:00:00.25+01:00",
+        "02.03.2026 08:00",
+        "3/2/2026",
+        "3/2/26",
+        "02-Mar-2026",
+        "2026-03",
+        "2026Q1",
+        "08:00:00",
+    ],
+)
+def test_many_formats_of_times_are_known(text):
+    X = FRAME.set_axis(pd.Index([text] * N))
+    with pytest.warns(SamplingWarning, match="holds texts that look like times"):
+        model().fit(X, Y)
+    problem = "sessions='infer' splits a record where time has a hole. The index of X"
+    with pytest.raises(ValueError, match=problem):
+        model().fit(X, Y, sessions="infer")

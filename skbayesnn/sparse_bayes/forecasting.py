@@ -142,7 +142,7 @@ class ForecastMixin:
 
 def _end_of_past(estimator, X, y):
     """The end of the record that is followed on, and its time zone or None."""
-    X, y, axis = split_record(X, y)
+    X, y, axis = split_record(X, y, ("X_past", "y_past"))
     Y = check_outputs(estimator, y, "y_past")
     if X is None and estimator.n_features_in_:
         raise ValueError(
