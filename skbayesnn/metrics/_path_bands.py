@@ -25,8 +25,9 @@ def simultaneous_band(y_draws, coverage=0.95):
     ----------
     y_draws : array-like of shape (n_samples, n_draws) or \
             (n_samples, n_outputs, n_draws)
-        Independent draws of the record, as ``sample_y`` returns them. A draw with NaN,
-        as after a divergence, counts as infinitely far away.
+        Independent draws of the record, as ``sample_y`` returns them. Values that are
+        NaN in all draws are missing ones. A draw with another NaN, as after a
+        divergence, counts as infinitely far away.
     coverage : float, default=0.95
         Probability that a record lies inside, between 0 and 1. It takes at least
         ``coverage / (1 - coverage)`` draws; some hundred give a steady band.
@@ -34,8 +35,8 @@ def simultaneous_band(y_draws, coverage=0.95):
     Returns
     -------
     lower : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Lower ends, in units of y. All outputs lie inside together. If too many draws
-        have diverged, the ends are infinite.
+        Lower ends, in units of y, NaN where all draws are. All outputs lie inside
+        together. If too many draws have diverged, the ends are infinite.
     upper : ndarray shaped like lower
         Upper ends.
 
@@ -73,9 +74,10 @@ def simultaneous_band(y_draws, coverage=0.95):
     check_scalar(coverage, "coverage", Real, **limits)
     draws = _check_draws(y_draws)
     rank = _rank(coverage, draws.shape[-1])
-    finite = np.isfinite(draws).all(axis=tuple(range(draws.ndim - 1)))
+    missing = np.isnan(draws).all(axis=-1)
+    finite = np.isfinite(draws[~missing]).all(axis=0)
     if finite.sum() < max(rank, 2):
-        infinite = np.full(draws.shape[:-1], np.inf)
+        infinite = np.where(missing, np.nan, np.inf)
         return -infinite, infinite
     # rows that were given are the same in all draws, and so stay without rounding
     first = draws[..., finite][..., :1]
@@ -83,7 +85,7 @@ def simultaneous_band(y_draws, coverage=0.95):
     mean, std = kept.mean(axis=-1), kept.std(axis=-1, ddof=1)
     distance = np.abs(kept - mean[..., None])
     relative = distance / np.where(std > 0.0, std, np.inf)[..., None]
-    farthest = np.sort(relative.reshape(-1, kept.shape[-1]).max(axis=0))
+    farthest = np.sort(relative[~missing].max(axis=0, initial=0.0))
     half, mean = farthest[rank - 1] * std, mean + first[..., 0]
     return mean - half, mean + half
 

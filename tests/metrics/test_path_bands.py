@@ -51,6 +51,50 @@ def test_rows_that_are_given_stay_exact():
     assert_array_equal(upper[:3], [1, 2, 3])
 
 
+@pytest.mark.parametrize("n_outputs", [None, 2])
+def test_values_that_all_draws_lack_are_missing_in_the_band(n_outputs):
+    draws = paths(100)
+    if n_outputs:
+        draws = np.stack([draws, paths(100, seed=1)], axis=1)
+    expected = simultaneous_band(np.delete(draws, [5, 20], axis=0), 0.9)
+    draws[[5, 20]] = np.nan
+    band = simultaneous_band(draws, 0.9)
+    for ends, other in zip(band, expected, strict=True):
+        assert np.isnan(ends[[5, 20]]).all()
+        assert_allclose(np.delete(ends, [5, 20], axis=0), other, rtol=1e-12)
+    # others that diverge are still infinitely far away
+    draws[30:, ..., :12] = np.nan
+    for ends in simultaneous_band(draws, 0.9):
+        assert np.isnan(ends[[5, 20]]).all()
+        assert np.isinf(np.delete(ends, [5, 20], axis=0)).all()
+
+
+def test_one_output_may_be_missing_in_a_row():
+    draws = np.stack([paths(100), paths(100, seed=1)], axis=1)
+    draws[7, 1] = np.nan
+    lower, upper = simultaneous_band(draws)
+    assert np.isnan(lower).sum() == np.isnan(upper).sum() == 1
+    assert np.isfinite(lower[7, 0]) and np.isnan(lower[7, 1])
+
+
+def test_draws_of_a_record_with_a_missing_value_have_a_band():
+    rng = np.random.default_rng(0)
+    u, y = rng.normal(size=(80, 1)), np.zeros(80)
+    for t in range(1, 80):
+        y[t] = 0.7 * y[t - 1] + u[t - 1, 0] + 0.1 * rng.normal()
+    model = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=(), random_state=0)
+    y[40] = np.nan
+    draws = model.fit(u, y).sample_y(u, y)
+    lower, upper = simultaneous_band(draws)
+    assert_array_equal(np.isnan(lower), np.isnan(draws).all(axis=1))
+    assert np.isfinite(upper[~np.isnan(lower)]).all()
+
+
+def test_draws_of_nothing_have_no_band():
+    for ends in simultaneous_band(np.full((5, 100), np.nan)):
+        assert np.isnan(ends).all()
+
+
 def test_diverged_draws_are_infinitely_far_away():
     draws = paths(100)
     draws[20:, :3] = np.nan
