@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._calendar import calendar_times, could_be_months, find_calendar
 from ._validation import (
     as_columns,
     check_container,
@@ -54,12 +55,14 @@ class TimeAxis(NamedTuple):
     zone : name of the time zone of stamps, which are in universal time then
     texts : what has an index of texts that look like times, and the first of these;
         stamps are the numbers of the rows then
+    frequency : offset of pandas that the index has, or None
     """
 
     stamps: np.ndarray
     is_time: bool
     zone: str | None = None
     texts: tuple | None = None
+    frequency: object = None
 
     @property
     def values(self):
@@ -67,6 +70,11 @@ class TimeAxis(NamedTuple):
         if self.stamps.dtype.kind in "mM":
             return (self.stamps - self.stamps[0]) / np.timedelta64(1, "s")
         return self.stamps.astype(np.float64)
+
+    @property
+    def calendar(self):
+        """Name of the steps in pandas, such as "MS"; None for a fixed span."""
+        return find_calendar(self.stamps, self.zone, self.frequency)
 
     def text(self, row):
         """The stamp of a row for a message."""
@@ -138,10 +146,12 @@ def _axis_of_index(index, name):
         return _refuse_levels_of_times(index)
     if hasattr(index, "to_timestamp"):
         index = index.to_timestamp()
+    frequency = getattr(index, "freq", None)
     index, zone = _without_zone(index)
     kind = getattr(index.dtype, "kind", "O")
     if kind in "mMiu":
-        return TimeAxis(index.to_numpy(), kind in "mM", zone)
+        stamps = index.to_numpy()
+        return TimeAxis(stamps, kind in "mM", zone, frequency=frequency)
     # the first and the last one: a record may be long
     if len(index) and _is_text_of_time(index[0]) and _is_text_of_time(index[-1]):
         return TimeAxis(np.arange(len(index)), False, texts=(name, index[0]))
@@ -311,7 +321,7 @@ def check_time(axis, starts, expected=None):
     if not np.isfinite(sampling_time):
         return None
     _warn_of_holes(axis, steps, sampling_time)
-    if expected is not None and abs(sampling_time / expected - 1.0) > TOLERANCE:
+    if expected is not None and _differ(axis, sampling_time, expected):
         warn_caller(
             f"The rows are {_span(sampling_time, axis)} apart, and "
             f"{_span(expected, axis)} in the training record: lags count rows, so the "
@@ -430,12 +440,26 @@ def _are_comparable(one, other):
     return one.stamps.dtype.kind == other.stamps.dtype.kind
 
 
-def times_after(last, sampling_time, n_rows):
-    """Times of rows that follow on a record (n_rows,), None if its are not known."""
+def times_after(last, sampling_time, n_rows, calendar=None, zone=None):
+    """Times of rows that follow on a record (n_rows,), None if its are not known.
+
+    Parameters
+    ----------
+    last : stamp of the last row of the record, or None
+    sampling_time : float or None
+    n_rows : int
+    calendar, zone : of the `TimeAxis` of the record
+    """
     if last is None or sampling_time is None:
         return None
+    kind = np.asarray(last).dtype.kind
+    if kind == "M" and calendar is not None:
+        return calendar_times(last, calendar, zone, n_rows)
+    if kind == "M" and could_be_months(sampling_time):
+        # they differ in length
+        return None
     behind = sampling_time * np.arange(1, n_rows + 1)
-    if np.asarray(last).dtype.kind not in "mM":
+    if kind not in "mM":
         return last + behind
     return last + np.round(behind * 1e9).astype("timedelta64[ns]")
 
@@ -451,6 +475,16 @@ def _sampling_time(steps):
     """The median step, NaN without any."""
     steps = steps[np.isfinite(steps)]
     return float(np.median(steps)) if len(steps) else np.nan
+
+
+def _differ(axis, sampling_time, expected):
+    """Whether a record has another sampling time; months differ in length."""
+    if abs(sampling_time / expected - 1.0) <= TOLERANCE:
+        return False
+    if axis.stamps.dtype.kind != "M":
+        return True
+    n_months = could_be_months(sampling_time)
+    return not n_months or n_months != could_be_months(expected)
 
 
 def _span(seconds, axis):

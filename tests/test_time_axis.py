@@ -258,6 +258,65 @@ def test_forecasts_of_polars_keep_the_time_zone():
     assert (ahead["time"] == stamps[30:]).all()
 
 
+CALENDARS = {
+    "months": pd.date_range("2000-01", periods=N, freq="MS"),
+    "ends of months": pd.date_range("2000-01", periods=N, freq="ME"),
+    "two months": pd.date_range("2000-01", periods=N, freq="2MS"),
+    "quarters": pd.date_range("2000-02", periods=N, freq="QS-FEB"),
+    "years": pd.date_range("1900", periods=N, freq="YS"),
+    "working days": pd.bdate_range("2024-03-04", periods=N),
+    "periods of months": pd.period_range("2000-01", periods=N, freq="M"),
+    "periods of quarters": pd.period_range("2000-02", periods=N, freq="Q-NOV"),
+    "months in Berlin": pd.date_range("2000-01", periods=N, freq="MS", tz=ZONE),
+    "days in Berlin": pd.date_range("2024-01-05", periods=N, freq="D", tz=ZONE),
+    "weeks": pd.date_range("2024-01-05", periods=N, freq="2W"),
+}
+
+
+PLANNED = FRAME.reset_index(drop=True)
+
+
+def universal(index):
+    index = index.to_timestamp() if hasattr(index, "to_timestamp") else index
+    return (index if index.tz is None else index.tz_convert(None)).to_numpy()
+
+
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.SamplingWarning")
+@pytest.mark.parametrize("given", ["index", "index without frequency", "column"])
+@pytest.mark.parametrize("index", CALENDARS.values(), ids=CALENDARS)
+def test_forecasts_go_on_by_the_calendar(index, given):
+    X, n = FRAME.set_axis(index), 80
+    if given == "index without frequency" and not hasattr(index, "to_timestamp"):
+        X.index = index.copy()
+        X.index.freq = None
+    elif given == "column":
+        stamps = index.to_timestamp() if hasattr(index, "to_timestamp") else index
+        X = X.set_axis(stamps).reset_index(names="time")
+    fitted = model().fit(X, Y)
+    ahead = fitted.forecast(X_future=PLANNED[n:], X_past=X[:n], y_past=Y[:n])
+    assert_array_equal(ahead.time, universal(index)[n:])
+
+
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.SamplingWarning")
+@pytest.mark.parametrize("name", ["months", "quarters", "years", "ends of months"])
+def test_months_that_follow_no_calendar_give_no_times(name):
+    # in the last rows one is missing
+    X = FRAME.set_axis(CALENDARS[name])[np.arange(N) != N - 5]
+    fitted = model().fit(X, np.delete(Y, N - 5))
+    assert fitted.forecast(X_future=PLANNED[:4]).time is None
+    past = dict(X_past=X, y_past=np.delete(Y, N - 5))
+    assert fitted.forecast(X_future=PLANNED[:4], **past).time is None
+
+
+def test_months_that_differ_in_length_are_no_other_speed():
+    X = FRAME.set_axis(CALENDARS["months"])
+    fitted = model().fit(X, Y)
+    for rows in (slice(1, 3), slice(13, 15), slice(30, N)):
+        assert np.isfinite(fitted.predict(X[rows], Y[rows])).all()
+    with pytest.warns(SamplingWarning, match="The rows are .* apart"):
+        fitted.predict(FRAME.set_axis(CALENDARS["two months"]), Y)
+
+
 def test_a_level_of_times_beside_others_is_refused():
     levels = [["mon", "tue"], pd.timedelta_range(0, periods=N // 2, freq="4s")]
     index = pd.MultiIndex.from_product(levels, names=["batch", "time"])

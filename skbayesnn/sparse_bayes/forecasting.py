@@ -77,7 +77,8 @@ class ForecastMixin:
                 The draws.
             time : ndarray of shape (n_steps,) or None
                 Time of each row, where that of the record is known; universal time, if
-                it has a time zone.
+                it has a time zone. Months, quarters, years and working days go on by
+                the calendar, if pandas finds one in the index or the column of times.
 
             After ``set_output`` all but paths and time are frames, with times in the
             time zone of the record.
@@ -113,8 +114,9 @@ class ForecastMixin:
             raise ValueError(f"coverage must be between 0 and 1; got {coverage!r}.")
         check_way(fill_inputs)
         end, zone = self._model.end, getattr(self, "_time_zone", None)
+        calendar = getattr(self, "_calendar", None)
         if y_past is not None:
-            end, zone = _end_of_past(self, X_past, y_past)
+            end, zone, calendar = _end_of_past(self, X_past, y_past)
         elif X_past is not None:
             raise ValueError("X_past needs y_past with as many rows; got y_past=None.")
         X_future, axis = split_time(X_future, "X_future")
@@ -122,7 +124,7 @@ class ForecastMixin:
         sampling_time = getattr(self, "sampling_time_", None)
         time = check_continuation(end.time, axis, sampling_time)
         if time is None:
-            time = times_after(end.time, sampling_time, len(U))
+            time = times_after(end.time, sampling_time, len(U), calendar, zone)
         else:
             zone = axis.zone
         query = _query_after(self, end, U, fill_inputs)
@@ -141,7 +143,7 @@ class ForecastMixin:
 
 
 def _end_of_past(estimator, X, y):
-    """The end of the record that is followed on, and its time zone or None."""
+    """The end of the record that is followed on, its time zone and calendar or None."""
     X, y, axis = split_record(X, y, ("X_past", "y_past"))
     Y = check_outputs(estimator, y, "y_past")
     if X is None and estimator.n_features_in_:
@@ -152,10 +154,10 @@ def _end_of_past(estimator, X, y):
     U = np.empty((len(Y), 0)) if X is None else check_inputs(estimator, X, "X_past")
     checks.check_lengths(U, Y, "X_past", "y_past")
     check_alone(axis, getattr(estimator, "sampling_time_", None))
-    time, zone = None, None
+    time, zone, calendar = None, None, None
     if axis is not None and axis.is_time:
-        time, zone = axis.stamps[-1], axis.zone
-    return end_for(estimator._model.ensemble, U, Y, time), zone
+        time, zone, calendar = axis.stamps[-1], axis.zone, axis.calendar
+    return end_for(estimator._model.ensemble, U, Y, time), zone, calendar
 
 
 def _future_inputs(estimator, n_steps, X):
