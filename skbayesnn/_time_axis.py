@@ -18,6 +18,7 @@ from ._calendar import calendar_times, could_be_months, find_calendar
 from ._validation import (
     as_columns,
     check_container,
+    check_names_differ,
     check_sessions,
     columns_of_times,
     session_starts,
@@ -101,6 +102,7 @@ def _split_column(data, name):
     columns = getattr(data, "columns", None)
     if columns is None or COLUMN not in list(columns):
         return data, None
+    check_names_differ(data, name)
     stamps, zone = _without_zone(data[COLUMN])
     stamps = np.asarray(stamps)
     if stamps.dtype.kind not in "mMiuf":

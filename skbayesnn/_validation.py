@@ -19,6 +19,7 @@ __all__ = [
     "check_lengths",
     "check_magnitude",
     "check_n_outputs",
+    "check_names_differ",
     "check_outputs",
     "check_row",
     "check_sample_weight",
@@ -46,7 +47,7 @@ def validate_data(estimator, X, *y, **options):
     for array, name in named:
         check_container(array, name)
         _check_times(array, name)
-        _check_names_differ(array, name)
+        check_names_differ(array, name)
     _check_is_table(X)
     X = _with_counted_booleans(X)
     with np.errstate(invalid="ignore"), _places_named(named):
@@ -150,7 +151,7 @@ def _check_times(array, name):
         )
 
 
-def _check_names_differ(array, name):
+def check_names_differ(array, name):
     """Refuse a frame in which two columns have the same name."""
     columns = getattr(array, "columns", None)
     seen = set()
@@ -254,6 +255,7 @@ def check_outputs(y, name="y", *, allow_nan=True):
             f"{name} must hold outputs row by row; got {y!r}. Pass [{y!r}] for a "
             "single row."
         )
+    check_names_differ(y, name)
     try:
         return check_array(
             y,

@@ -11,6 +11,7 @@ from skbayesnn import (
     SparseBayesNARXRegressor,
 )
 from skbayesnn import _validation as checks
+from skbayesnn.metrics import simulation_rmse
 
 
 def test_columns():
@@ -214,6 +215,23 @@ def test_names_of_columns_differ():
     X = pd.DataFrame(np.eye(4), columns=["a", "b", "c", "a"])
     with pytest.raises(ValueError, match="X has two columns named 'a'. Rename"):
         SparseBayesMLPRegressor().fit(X, np.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    "model", [SparseBayesMLPRegressor(), SparseBayesNARXRegressor(1, 1)]
+)
+def test_names_of_outputs_differ(model):
+    y = pd.DataFrame(np.eye(4)[:, :3], columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="y has two columns named 'a'. Rename"):
+        model.fit(np.eye(4), y)
+    with pytest.raises(ValueError, match="y_true has two columns named 'a'."):
+        simulation_rmse(y, y)
+
+
+def test_there_is_one_column_of_times():
+    X = pd.DataFrame(np.eye(4)[:, :3], columns=["time", "u", "time"])
+    with pytest.raises(ValueError, match="X has two columns named 'time'."):
+        SparseBayesNARXRegressor(1, 1).fit(X, np.arange(4.0))
 
 
 @pytest.mark.parametrize("text", ["1,5", "-0,25e3"])
