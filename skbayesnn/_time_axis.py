@@ -322,7 +322,7 @@ def check_time(axis, starts, expected=None):
     sampling_time = _sampling_time(steps)
     if not np.isfinite(sampling_time):
         return None
-    _warn_of_holes(axis, steps, sampling_time)
+    _warn_of_holes(axis, steps, sampling_time, len(starts) > 2)
     if expected is not None and _differ(axis, sampling_time, expected):
         warn_caller(
             f"The rows are {_span(sampling_time, axis)} apart, and "
@@ -519,19 +519,31 @@ def _check_order(axis, starts):
             )
 
 
-def _warn_of_holes(axis, steps, sampling_time):
-    uneven = (steps > HOLE * sampling_time) | (steps < sampling_time / HOLE)
-    rows = 1 + np.flatnonzero(uneven)
-    if len(rows):
-        row = rows[0]
-        warn_caller(
-            f"Most rows are {_span(sampling_time, axis)} apart in time; {len(rows)} of "
-            f"the steps differ. The first of these leads to row {row}, from "
-            f"{axis.text(row - 1)} to {axis.text(row)}. Lags count rows: pass "
-            "sessions='infer' to begin a new record after each hole, or resample the "
-            "record.",
-            SamplingWarning,
+def _warn_of_holes(axis, steps, sampling_time, with_sessions):
+    holes = steps > HOLE * sampling_time
+    rows = 1 + np.flatnonzero(holes | (steps < sampling_time / HOLE))
+    if not len(rows):
+        return
+    row = rows[0]
+    remedy = (
+        "Lags count rows: pass sessions='infer' to begin a new record after each hole, "
+        "or resample the record."
+    )
+    if with_sessions and holes.any():
+        remedy = (
+            "Lags count rows, and the sessions that were passed contain these holes: "
+            "begin a new id after each, or resample the records. sessions='infer', in "
+            "place of ids, begins a new record after each hole, and so also separates "
+            "records between which there is one."
         )
+    elif with_sessions:
+        remedy = "Lags count rows: resample the records."
+    warn_caller(
+        f"Most rows are {_span(sampling_time, axis)} apart in time; {len(rows)} of the "
+        f"steps differ. The first of these leads to row {row}, from "
+        f"{axis.text(row - 1)} to {axis.text(row)}. {remedy}",
+        SamplingWarning,
+    )
 
 
 def _of_texts(axis):

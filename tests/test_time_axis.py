@@ -137,6 +137,23 @@ def test_holes_are_warned_of_and_make_sessions(fitted):
         model().fit(U[:, None], Y, sessions="infer")
 
 
+def test_holes_in_sessions_that_were_passed_are_said_to_be_there(fitted):
+    X, y = FRAME.iloc[HOLES], LEVEL.iloc[HOLES]
+    # of the two holes one separates the sessions
+    ids = np.repeat(["a", "b"], [30, 45])
+    problem = (
+        "1 of the steps differ.*the sessions that were passed contain these holes: "
+        "begin a new id after each, .* sessions='infer', in place of ids, begins"
+    )
+    for call in (model().fit, fitted.predict, fitted.score):
+        with pytest.warns(SamplingWarning, match=problem):
+            call(X, y, sessions=ids)
+    # "infer" leaves none, but may leave rows too near to each other
+    X = X.set_axis(X.index.where(np.arange(75) != 20, X.index[19] + pd.Timedelta("9s")))
+    with pytest.warns(SamplingWarning, match="1 of the steps .* resample the records"):
+        model().fit(X, y.to_numpy(), sessions="infer")
+
+
 def test_another_sampling_time_is_warned_of(fitted):
     with pytest.warns(SamplingWarning, match="180 s apart, and 90 s in the training"):
         fitted.predict(FRAME.iloc[::2], LEVEL.iloc[::2])
