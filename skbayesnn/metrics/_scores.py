@@ -5,7 +5,7 @@ from scipy.special import ndtr
 from sklearn.utils import check_consistent_length
 
 from .. import _validation as checks
-from .._time_axis import without_time
+from .._time_axis import outputs_alone, without_time
 
 
 def _scored_rows(arrays, n_initialization, allow_inf=False):
@@ -40,7 +40,7 @@ def simulation_rmse(y_true, y_pred, *, n_initialization=0):
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Measured outputs. Rows that hold NaN are left out.
+        Measured outputs. Missing values, NaN, are left out, for each output separately.
     y_pred : array-like shaped like y_true
         Simulated outputs. NaN, as after a divergence, makes the error infinite.
     n_initialization : int, default=0
@@ -75,7 +75,7 @@ def fit_index(y_true, y_pred, *, n_initialization=0):
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Measured outputs. Rows that hold NaN are left out.
+        Measured outputs. Missing values, NaN, are left out, for each output separately.
     y_pred : array-like shaped like y_true
         Predicted or simulated outputs. NaN makes the index minus infinity.
     n_initialization : int, default=0
@@ -115,7 +115,7 @@ def interval_coverage(y_true, lower, upper, *, n_initialization=0):
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Measured outputs. Rows that hold NaN are left out.
+        Measured outputs. Missing values, NaN, are left out, for each output separately.
     lower : array-like shaped like y_true
         Lower ends of the intervals, which include them.
     upper : array-like shaped like y_true
@@ -173,7 +173,7 @@ def crps_gaussian(y_true, y_pred, y_std, *, n_initialization=0):
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Measured outputs. Rows that hold NaN are left out.
+        Measured outputs. Missing values, NaN, are left out, for each output separately.
     y_pred : array-like shaped like y_true
         Means. NaN, as after a divergence, makes the score infinite.
     y_std : array-like shaped like y_true
@@ -236,7 +236,7 @@ def crps_samples(y_true, y_draws, *, n_initialization=0):
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Measured output. Rows that hold NaN are left out.
+        Measured output. Missing values, NaN, are left out.
     y_draws : array-like of shape (n_samples, n_draws)
         Independent draws of the predictive distribution, at least 2 per row. NaN,
         as after a divergence, makes the score infinite.
@@ -270,7 +270,7 @@ def crps_samples(y_true, y_draws, *, n_initialization=0):
     >>> crps_samples([0.0], [[-1.0, 1.0, 3.0]])
     0.333...
     """
-    y_true = checks.as_columns(y_true, "y_true")
+    y_true = outputs_alone(y_true, "y_true")
     if y_true.shape[1] != 1:
         raise ValueError(
             f"y_true must hold one output; got {y_true.shape[1]}. Score them one by "
