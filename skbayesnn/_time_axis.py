@@ -154,8 +154,10 @@ def _axis_of_index(index, name):
     if kind in "mMiu":
         stamps = index.to_numpy()
         return TimeAxis(stamps, kind in "mM", zone, frequency=frequency)
+    if not (type(index).__module__.startswith("pandas") and len(index)):
+        return None
     # the first and the last one: a record may be long
-    if len(index) and _is_text_of_time(index[0]) and _is_text_of_time(index[-1]):
+    if _is_text_of_time(index[0]) and _is_text_of_time(index[-1]):
         return TimeAxis(np.arange(len(index)), False, texts=(name, index[0]))
     return None
 
@@ -181,7 +183,7 @@ def _can_be_read(label):
         # of formats that are ambiguous
         warnings.simplefilter("ignore")
         try:
-            # whoever has an index of pandas has imported it
+            # imported by whoever made the index
             sys.modules["pandas"].to_datetime(label)
         except (ValueError, OverflowError):
             return False

@@ -1,6 +1,7 @@
 """Stamps of rows: what they must be, and what follows from them."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn._time_axis import split_time
 from skbayesnn.exceptions import SamplingWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -439,3 +441,14 @@ def test_many_formats_of_times_are_known(text):
     problem = "sessions='infer' splits a record where time has a hole. The index of X"
     with pytest.raises(ValueError, match=problem):
         model().fit(X, Y, sessions="infer")
+
+
+def test_an_index_that_is_not_computed_yet_is_left_alone():
+    class Lazy:
+        dtype = np.dtype(object)
+
+        def __len__(self):
+            raise AssertionError("all rows are computed")
+
+    frame = SimpleNamespace(index=Lazy())
+    assert split_time(frame, "X") == (frame, None)
