@@ -130,8 +130,8 @@ default="auto"
         ------
         ValueError
             For an unknown method, fewer than two chains, temperatures that do not
-            rise from 0 to 1, an enumeration of more than 25 units, or ``X`` with a
-            method that has no reverse run.
+            rise from 0 to 1, an enumeration of more than 25 units, ``X`` with a
+            method that has no reverse run, or ``X`` with no rows but ``lone_states_``.
 
         Warns
         -----
@@ -176,6 +176,7 @@ default="auto"
         check_is_fitted(self)
         rows = None if X is None else self._check_rows(X)
         _check_method(method, rows)
+        starts = None if rows is None else self._reverse_starts(rows)
         if method == "exact":
             return _enumerate(self._training_rbm())
         betas = _check_betas(betas)
@@ -186,8 +187,8 @@ default="auto"
             return self._forward(betas, n_chains, seed, n_jobs)
         states = self._row_states(rows) if method == "both" else None
         pair, beside = self._estimate(betas, n_chains, seed, n_jobs, states)
-        if rows is not None:
-            pair = self._reverse_from(rows, pair, seed, n_jobs)
+        if starts is not None:
+            pair = self._reverse_from(starts, pair, seed, n_jobs)
         result = self._combine(pair, beside)
         if method != "both":
             return result.forward if method == "ais" else result.reverse
@@ -300,9 +301,12 @@ default="auto"
     def _check_modes(self, rows):
         """Warn if chains that start at data find modes that the estimate misses.
 
-        Once, with rows enough; returns whether it warned.
+        Once, with rows enough that are no lone states; returns whether it warned.
         """
-        if "unchecked" not in self._estimates or len(rows) < _MIN_STARTS:
+        if "unchecked" not in self._estimates:
+            return False
+        rows = self._without_lone_states(rows)
+        if len(rows) < _MIN_STARTS:
             return False
         pair = self._estimates.pop("unchecked")
         pair = self._reverse_from(rows, pair, self._seed, self.n_jobs)
@@ -358,11 +362,27 @@ default="auto"
             path = annealing.make_path(rbm, base, betas)
             return annealing.run_both(path, n_chains, seed, n_jobs)
 
+    def _without_lone_states(self, rows):
+        """The rows at which chains of the other states may start."""
+        return rows.without(self.lone_states_) if len(self.lone_states_) else rows
+
+    def _reverse_starts(self, rows):
+        """The same of the ``X`` of a user, who needs some."""
+        others = self._without_lone_states(rows)
+        if not len(others):
+            raise ValueError(
+                "X needs rows at which a reverse run can start: each of its "
+                f"{len(rows)} rows is one of the lone_states_, whose probabilities are "
+                "known without chains. Add other rows, or leave X out."
+            )
+        return others
+
     def _reverse_from(self, rows, pair, seed, n_jobs):
-        """The same runs, but with a reverse one that starts at rows of data."""
+        """The same runs, but with a reverse one that starts at rows of data.
+
+        Without lone states.
+        """
         n_chains = len(pair.forward)
-        if len(self.lone_states_):
-            rows = rows.without(self.lone_states_)
         rng = generator(seed, Stream.REVERSE_STARTS)
         index = rng.choice(len(rows), n_chains, replace=len(rows) < n_chains)
         starts = rows.states(index)

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import pickle
 
 import naive
 import numpy as np
@@ -12,7 +13,7 @@ from rbm_estimators import automatic, copy_with_training, of_training
 from rbm_models import random_model, twin
 
 from skbayesnn import ContrastiveDivergenceRBM
-from skbayesnn.rbm import listed_states
+from skbayesnn.rbm import listed_states, scoring
 from skbayesnn.rbm.likelihood import exact
 from skbayesnn.rbm.states import all_states
 from skbayesnn.rbm.training import lone_states
@@ -177,6 +178,31 @@ def test_annealing_back_starts_at_other_rows(fitted):
     true = exact.log_partition(fitted._training_rbm())
     result = fitted.log_partition("both", X=data())
     assert_allclose(result.reverse.log_partition, true, atol=1.0)
+
+
+@of_rounds
+@pytest.mark.parametrize("others_first", [True, False])
+def test_rows_that_are_all_the_state_have_a_score(fitted, others_first, monkeypatch):
+    """In any order of calls: no chain can start at them."""
+    monkeypatch.setattr(scoring, "_ENUMERATED_UNITS", 0)
+    model = pickle.loads(pickle.dumps(fitted))
+    model._estimates.clear()
+    alike = np.repeat(model.lone_states_, 60, axis=0)
+    if others_first:
+        model.score(data())
+    assert_allclose(np.exp(model.score_samples(alike)), 1 / 3, atol=0.02)
+    # chains of rows that come later still tell of what the estimate misses
+    assert ("unchecked" in model._estimates) != others_first
+    model.score(data())
+    assert "unchecked" not in model._estimates
+
+
+@of_rounds
+@pytest.mark.parametrize("method", ["both", "reverse_ais"])
+def test_a_reverse_run_needs_rows_of_other_states(fitted, method):
+    alike = np.repeat(fitted.lone_states_, 60, axis=0)
+    with pytest.raises(ValueError, match="each of its 60 rows is one of the lone"):
+        fitted.log_partition(method, X=alike)
 
 
 def test_samples_contain_the_state(fitted):
