@@ -354,7 +354,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         seen = Seen.by_fit(job, automatic_end and self.refit)
         attributes = partial(model_attributes, seen, job.dtype, job.seed)
         job = job._replace(callbacks=ModelCallbacks(self, X, y, attributes))
-        start = partial(self._start, resumes=resumes, aside=automatic_end)
+        start = partial(self._start, resumes=resumes)
         train = train_epochs
         if automatic_end:
             begins_anew = not resumes and isinstance(self.init, str)
@@ -415,25 +415,24 @@ class ContrastiveDivergenceRBM(BaseRBM):
         own = super()._fitted_attributes(seen, dtype, seed, rbm, lone_states)
         return trained | own
 
-    def _start(self, job, resumes, aside=False):
-        """Where training begins: anew, or where an earlier fit has left it.
-
-        With the rows of lone states set aside, without their units.
-        """
+    def _start(self, job, resumes):
+        """Where training begins: anew, or where an earlier fit has left it."""
         if not resumes:
             return Start(partial(self._first_state, job), {}, 0)
-        state = partial(self._last_state, job, aside)
-        return Start(state, self.history_, self.n_iter_)
+        return Start(partial(self._last_state, job), self.history_, self.n_iter_)
 
     def _first_state(self, job):
         rbm = start_model(self.init, self.n_components, job.train, job.seed)
         return start_training(rbm, job.train, self.batch_size, job.seed)
 
-    def _last_state(self, job, aside):
-        """Of training here, or that of a model that came otherwise."""
+    def _last_state(self, job):
+        """Of training here, or that of a model that came otherwise.
+
+        Without the units of lone states, whose weights no training gives.
+        """
         if self._training is not None:
             return self._training
-        rbm = self._rbm_of_others() if aside else self._training_rbm()
+        rbm = self._rbm_of_others()
         return start_training(rbm, job.train, self.batch_size, job.seed)
 
 

@@ -145,10 +145,10 @@ class FrankWolfeRBM(BaseRBM):
     averaging : float, default=0.02
         {{averaging}}
     init : None or RBM estimator, default=None
-        Model that grows, this package's or scikit-learn's. All its units count, and
-        are kept. It is cloned and fitted first; wrap one that is already fitted into
-        :class:`~sklearn.frozen.FrozenEstimator`. None starts without hidden units, at
-        the base rates.
+        Model that grows, this package's or scikit-learn's. All its units but those of
+        ``lone_states_`` count, and are kept. It is cloned and fitted first; wrap one
+        that is already fitted into :class:`~sklearn.frozen.FrozenEstimator`. None
+        starts without hidden units, at the base rates.
     fine_tune_norm : float or None, default=None
         Largest norm of a unit's weights before the fine-tuning of a grown model (it is
         always 0.5 with ``n_components="auto"``); inputs of units with larger
@@ -545,10 +545,13 @@ class FrankWolfeRBM(BaseRBM):
         return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
 
     def _last_state(self, job):
-        """Of growth here, or that of a model that came otherwise."""
+        """Of growth here, or that of a model that came otherwise.
+
+        Without the units of lone states, whose weights no training gives.
+        """
         if isinstance(self._training, growth.State):
             return self._training
-        rbm = self._training_rbm()
+        rbm = self._rbm_of_others()
         return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
 
     def _last_start(self, trainer, job):

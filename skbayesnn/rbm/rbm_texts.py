@@ -77,7 +77,10 @@ TEXTS = {
             States that many rows share, ten features or more from all others, which
             automatic training found: the last units of the model are theirs, beyond
             the number asked for.
-            Estimates of the partition function count them exactly.
+            Estimates of the partition function count them exactly. A fit that goes on
+            from such a model begins without these units: automatic training gives them
+            anew, and with a number of epochs or units, the rows of these states are
+            learned like all others.
         """,
     "log_partition_": """
         log_partition_ : float

@@ -62,16 +62,19 @@ def normalised_independent_model(rows):
 def model_of_init(init, rows):
     """The RBM in an estimator, ours or scikit-learn's, that is fitted here.
 
-    A frozen one stays as it is.
+    A frozen one stays as it is. The units of lone states, which are the last ones, are
+    left out: their weights are beyond those that a training allows.
     """
     # a frozen estimator is not fitted, and needs no float copy of all rows; it takes no
     # fit without y
     data = slice(1) if isinstance(init, FrozenEstimator) else slice(None)
     fitted = clone(init).fit(rows.take(data), None)
     # what a FrozenEstimator wraps
-    rbm = model_of_estimator(getattr(fitted, "estimator", fitted), "init")
+    fitted = getattr(fitted, "estimator", fitted)
+    rbm = model_of_estimator(fitted, "init")
     _model_of_arrays(rbm[:3], rows.n_features)
-    return rbm
+    n_lone = len(getattr(fitted, "lone_states_", ()))
+    return rbm_model.select(rbm, slice(len(rbm.weights) - n_lone))
 
 
 def _model_of_arrays(arrays, n_features):

@@ -8,11 +8,12 @@ import naive
 import numpy as np
 import pytest
 from grids import first_by_default
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_array_less
 from rbm_estimators import automatic, copy_with_training, of_training
 from rbm_models import random_model, twin
+from sklearn.frozen import FrozenEstimator
 
-from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.rbm import listed_states, scoring
 from skbayesnn.rbm.likelihood import exact
 from skbayesnn.rbm.states import all_states
@@ -285,6 +286,39 @@ def test_a_fit_that_goes_on_learns_the_state_anew(fitted):
     assert again.n_components_ == n_units
     assert_array_equal(again.lone_states_, [LONE])
     assert_allclose(np.exp(again.score_samples([LONE])), 1 / 3, atol=0.02)
+
+
+def going_on(fitted, way):
+    """What goes on from a model with a unit for a lone state, to be fitted."""
+    if way == "warm start":
+        model = copy_with_training(fitted)
+        return model.set_params(warm_start=True, max_iter=2, learning_rate=0.05)
+    init = FrozenEstimator(fitted)
+    if way == "growth":
+        return FrankWolfeRBM(22, init=init, n_corrective_steps=5, n_chains=100)
+    ends = {"epochs": {"max_iter": 2}, "rounds": {"max_updates": 40}}[way]
+    return ContrastiveDivergenceRBM(init=init, **ends)
+
+
+@of_rounds
+@pytest.mark.parametrize("way", ["warm start", "epochs", "rounds", "growth"])
+def test_what_goes_on_begins_without_the_unit(fitted, way):
+    """Chains do not find its state, and large weights pass for a divergence."""
+    model = going_on(fitted, way).fit(data())
+    n_units = fitted.n_components_ - 1
+    if way == "growth":
+        assert n_units <= model.n_components_ <= 22
+    else:
+        assert model.n_components_ == n_units + (way == "rounds")
+    assert len(model.lone_states_) == (way == "rounds")
+    if way != "rounds":
+        largest = np.abs(fitted.intercept_hidden_[-1])
+        assert np.abs(model.intercept_hidden_).max() < 0.5 * largest
+    before = fitted.components_[:n_units]
+    units = model.components_[:n_units]
+    # the others go on from where they were
+    similar = (before * units).sum(axis=1) / np.linalg.norm(before, axis=1)
+    assert_array_less(0.5 * np.linalg.norm(units, axis=1), similar)
 
 
 def test_epochs_set_nothing_aside():
