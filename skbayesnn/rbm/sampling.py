@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._frames import column_names
 from .._random import Stream, derived_seed, draw_seed, generator
 from .._validation import check_container, check_count
 from . import few_missing, listed_states
@@ -86,7 +87,8 @@ class SamplingMixin:
         clamp : array-like of shape (n_features,), (1, n_features) or \
                 (n_samples, n_features), default=None
             Values of features that are held, NaN for those that are free: samples of
-            the conditional distribution. Turned into 0 and 1 by ``binarize``.
+            the conditional distribution. Turned into 0 and 1 by ``binarize``. The
+            columns of a data frame, or the index of a row of one, are those of the fit.
         random_state : int, RandomState instance or None, default=None
             Source of random numbers.
 
@@ -250,8 +252,9 @@ class SamplingMixin:
 
     def _check_clamp(self, clamp, n_samples):
         check_container(clamp, "clamp")
+        given = clamp
         try:
-            clamp = np.asarray(clamp, dtype=np.float64)
+            clamp = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 "clamp must be an array of a number for each feature, NaN where it is "
@@ -267,6 +270,7 @@ class SamplingMixin:
                 f"({self.n_features_in_},) or ({n_samples}, {self.n_features_in_}); "
                 f"got shape {clamp.shape}."
             )
+        self._check_clamp_names(given)
         if np.isinf(clamp).any():
             raise ValueError(
                 "clamp must hold finite values, or NaN for features that are free; "
@@ -277,6 +281,20 @@ class SamplingMixin:
         values = Rows(np.atleast_2d(clamp), self.binarize).states(slice(None))
         self._units.check_states(values[np.broadcast_to(held, values.shape)], "clamp")
         return rbm_model.Clamp(np.atleast_2d(held), values)
+
+    def _check_clamp_names(self, clamp):
+        """Refuse a frame, or a row of one, with other names than those of the fit."""
+        if hasattr(clamp, "to_frame") and hasattr(clamp, "index"):
+            clamp = clamp.to_frame().T
+        if column_names(clamp) is None or not hasattr(self, "feature_names_in_"):
+            return
+        try:
+            validate_data(self, clamp, reset=False, skip_check_array=True)
+        except ValueError as error:
+            raise ValueError(
+                f"clamp: {str(error).strip()}\nSelect the features in the order of "
+                "feature_names_in_, or pass an array."
+            ) from error
 
     def _annealed_chains(self, rbm, n_chains, n_steps, held, seed):
         betas = np.linspace(0.0, 1.0, n_steps + 1)

@@ -2,6 +2,7 @@
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -79,6 +80,39 @@ def test_clamp_of_each_sample(fitted):
 def test_bad_clamps_are_named(fitted, clamp, message):
     with pytest.raises(ValueError, match=message):
         fitted.sample(2, clamp=clamp)
+
+
+@pytest.mark.parametrize("kind", ["frame", "row", "polars"])
+def test_a_clamp_has_the_names_of_the_fit(kind):
+    """The same frame with its columns reversed had held other features."""
+    names = list("abcdef")
+    frame = pd.DataFrame(toy_data(), columns=names)
+    model = small(ContrastiveDivergenceRBM).fit(frame)
+    clamp = pd.DataFrame([[1.0, 0.0] + [np.nan] * 4], columns=names)
+
+    def drawn(clamp):
+        if kind == "polars":
+            polars = pytest.importorskip("polars")
+            clamp = polars.DataFrame({name: clamp[name].to_numpy() for name in clamp})
+        clamp = clamp.iloc[0] if kind == "row" else clamp
+        return model.sample(9, n_steps=4, clamp=clamp, random_state=0)
+
+    expected = model.sample(9, n_steps=4, clamp=clamp.to_numpy(), random_state=0)
+    assert_array_equal(drawn(clamp), expected)
+    with pytest.raises(ValueError, match=r"(?s)clamp: .*in the same order.*or pass an"):
+        drawn(clamp[names[::-1]])
+    with pytest.raises(ValueError, match=r"(?s)clamp: .*unseen at fit time.*- g"):
+        drawn(clamp.rename(columns={"a": "g"}))
+    # names that mean nothing here, as those of other methods
+    clamp.columns = range(6)
+    if kind != "polars":
+        assert_array_equal(drawn(clamp), expected)
+
+
+def test_a_model_without_names_takes_any_clamp(fitted):
+    clamp = pd.DataFrame([[1.0, 0.0] + [np.nan] * 4], columns=list("fedcba"))
+    V = fitted.sample(3, n_steps=4, clamp=clamp, random_state=0)
+    assert_array_equal(V[:, :2], np.tile([True, False], (3, 1)))
 
 
 def test_clamp_is_binarized_as_data_are():
