@@ -45,6 +45,10 @@ from .training.size_starts import Search
 from .training.start import base_of, independent_model, model_of_init, start_training
 from .training.training_result import Training
 
+# What is to be done where a standard model cannot go on from a fractional one.
+_OTHER_ALPHA = "Set alpha='learn' or a number."
+_ANEW = "A fit with warm_start=False begins anew."
+
 
 @public
 @shared_parameters(TEXTS)
@@ -166,7 +170,8 @@ class FrankWolfeRBM(BaseRBM):
     {{checkpoint}}
     warm_start : bool, default=False
         Whether to continue from the previous fit, up to a raised ``n_components``, or,
-        with "auto", by training the earlier units further. A fit that is interrupted
+        with "auto", by training the earlier units further. From weights of units other
+        than 1, no fit goes on with ``alpha="count"``. A fit that is interrupted
         by Ctrl-C then keeps the last finished step of a growth, or the best round of a
         training.
 
@@ -537,21 +542,26 @@ class FrankWolfeRBM(BaseRBM):
             rbm = independent_model(job.train)
         else:
             rbm = model_of_init(self.init, job.train)
+        self._check_unit_weights(rbm, "init", _OTHER_ALPHA)
+        return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
+
+    def _check_unit_weights(self, rbm, name, remedy):
+        """Refuse weights to which a standard unit would be added."""
         if self.alpha == "count" and not rbm_model.is_standard(rbm):
             raise ValueError(
-                "alpha='count' continues from a standard RBM; init has unit_weights_ "
-                "other than 1. Set alpha='learn' or a number."
+                f"alpha='count' continues from a standard RBM; {name} has "
+                f"unit_weights_ other than 1. {remedy}"
             )
-        return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
 
     def _last_state(self, job):
         """Of growth here, or that of a model that came otherwise.
 
         Without the units of lone states, whose weights no training gives.
         """
+        rbm = self._rbm_of_others()
+        self._check_unit_weights(rbm, "the earlier fit", f"{_OTHER_ALPHA} {_ANEW}")
         if isinstance(self._training, growth.State):
             return self._training
-        rbm = self._rbm_of_others()
         return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
 
     def _last_start(self, trainer, job):
@@ -561,6 +571,7 @@ class FrankWolfeRBM(BaseRBM):
             if isinstance(self._training, contrastive.State):
                 return self._training
             rbm = self._rbm_of_others()
+            self._check_unit_weights(rbm, "the earlier fit", _ANEW)
             return start_training(rbm, job.train, trainer.batch_size, job.seed)
 
         return Start(make_state, self.history_, self.n_iter_)

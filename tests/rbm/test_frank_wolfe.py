@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 from grids import first_by_default
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from rbm_estimators import (
     arrays_of,
     assert_same_model,
@@ -14,6 +14,7 @@ from rbm_estimators import (
     growing,
     independent_score,
     norms_of,
+    snapshot,
     toy_data,
 )
 from sklearn.base import clone
@@ -263,6 +264,27 @@ def test_counted_temperature_is_a_standard_model():
     other = model.to_bernoulli_rbm()
     V = naive.all_states(6)
     assert_allclose(other.transform(V), model.transform(V), rtol=1e-5)
+
+
+@pytest.mark.parametrize("alpha", ["learn", 0.5])
+@pytest.mark.parametrize("way", ["fit", "partial_fit", "automatic"])
+def test_counted_units_are_not_added_to_fractional_ones(alpha, way):
+    """They had been: with weights that were neither 1 nor the same."""
+    X = toy_data()
+    model = growing(2, alpha=alpha, warm_start=True)
+    model = model.partial_fit(X) if way == "partial_fit" else model.fit(X)
+    before = snapshot(model)
+    assert (model.unit_weights_ != 1).any()
+    model.set_params(alpha="count", n_components="auto" if way == "automatic" else 4)
+    with pytest.raises(ValueError, match="the earlier fit has unit_weights_ other"):
+        model.partial_fit(X) if way == "partial_fit" else model.fit(X)
+    for one, other in zip(before, snapshot(model), strict=True):
+        assert_equal(one, other)
+    # the other way round, all units get the new weight
+    model = growing(2, warm_start=True).fit(X)
+    model.set_params(alpha=alpha, n_components=3).fit(X)
+    assert len(np.unique(model.unit_weights_)) == 1
+    assert (model.unit_weights_ != 1).all()
 
 
 @pytest.mark.slow
