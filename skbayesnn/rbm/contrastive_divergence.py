@@ -431,7 +431,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
         Without the units of lone states, whose weights no training gives.
         """
         if self._training is not None:
-            return self._training
+            n_rows = len(job.train)
+            return contrastive.with_chains(self._training, self.batch_size, n_rows)
         rbm = self._rbm_of_others()
         return start_training(rbm, job.train, self.batch_size, job.seed)
 

@@ -132,6 +132,8 @@ class FrankWolfeRBM(BaseRBM):
         and diverse start.
     n_chains : int, default=1000
         Markov chains of the current model. Half of them are held out from the search.
+        A growth that goes on with another number keeps the first of each half, or
+        begins the new ones as copies of them.
     n_gibbs_steps : int, default=5
         Steps of all chains before each search. In a standard RBM, a jump follows to
         hidden states that training rows have, as with every fourth corrective step;
@@ -561,7 +563,7 @@ class FrankWolfeRBM(BaseRBM):
         rbm = self._rbm_of_others()
         self._check_unit_weights(rbm, "the earlier fit", f"{_OTHER_ALPHA} {_ANEW}")
         if isinstance(self._training, growth.State):
-            return self._training
+            return growth.with_chains(self._training, self.n_chains)
         return growing.start_growth(rbm, job.train, self.n_chains, job.seed)
 
     def _last_start(self, trainer, job):
@@ -569,7 +571,8 @@ class FrankWolfeRBM(BaseRBM):
 
         def make_state():
             if isinstance(self._training, contrastive.State):
-                return self._training
+                chains = trainer.batch_size, len(job.train)
+                return contrastive.with_chains(self._training, *chains)
             rbm = self._rbm_of_others()
             self._check_unit_weights(rbm, "the earlier fit", _ANEW)
             return start_training(rbm, job.train, trainer.batch_size, job.seed)

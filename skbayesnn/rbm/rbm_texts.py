@@ -27,7 +27,9 @@ TEXTS = {
     "batch_size": """
         batch_size : int, default=100
             Rows of a mini-batch, and number of persistent chains: at most as many as
-            there are rows, or 1000 chains if there are fewer.
+            there are rows, or 1000 chains if there are fewer. A training that goes on
+            with another number keeps the first chains, or begins the new ones as copies
+            of them.
         """,
     "validation_fraction": """
         validation_fraction : float, default=0.1

@@ -272,6 +272,21 @@ def test_base_rates_of_partial_fits_are_of_all_rows(cls):
     assert model.n_features_in_ == 6
 
 
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+@pytest.mark.parametrize("batch_size", [7, 50])
+def test_a_training_goes_on_with_as_many_chains_as_asked(way, batch_size):
+    """It had kept those of the first fit."""
+    X = toy_data()
+    model = small(ContrastiveDivergenceRBM, warm_start=True).fit(X)
+    before = model._training.chains
+    assert len(before) == 20
+    model.set_params(batch_size=batch_size)
+    model.partial_fit(X) if way == "partial_fit" else model.fit(X)
+    assert len(model._training.chains) == batch_size
+    # fewer rows take none away
+    assert len(model.fit(X[:5])._training.chains) == batch_size
+
+
 def test_partial_fit_continues_a_fit():
     X = toy_data()
     options = dict(schedule="constant", max_iter=3)

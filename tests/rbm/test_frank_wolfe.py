@@ -266,6 +266,19 @@ def test_counted_temperature_is_a_standard_model():
     assert_allclose(other.transform(V), model.transform(V), rtol=1e-5)
 
 
+@pytest.mark.parametrize("n_chains", [37, 400])
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+def test_a_growth_goes_on_with_as_many_chains_as_asked(way, n_chains):
+    """It had kept those of the first fit."""
+    X = toy_data()
+    model = growing(2, warm_start=True).fit(X)
+    assert len(model._training.chains.states) == 200
+    model.set_params(n_components=3, n_chains=n_chains)
+    model.partial_fit(X) if way == "partial_fit" else model.fit(X)
+    assert len(model._training.chains.states) == n_chains
+    assert model.n_components_ == 3
+
+
 @pytest.mark.parametrize("alpha", ["learn", 0.5])
 @pytest.mark.parametrize("way", ["fit", "partial_fit", "automatic"])
 def test_counted_units_are_not_added_to_fractional_ones(alpha, way):

@@ -161,6 +161,23 @@ def temper(state, base, n_replicas, seed):
     return state._replace(chains=chains)
 
 
+def with_chains(state, batch_size, n_rows):
+    """The state with as many chains as one that begins with these would have.
+
+    The first ones, and copies of them, whose random numbers are others. Fewer rows take
+    no chains away.
+    """
+    is_tempered = isinstance(state.chains, tempering.Replicas)
+    states = state.chains.states if is_tempered else state.chains
+    n_before = states.shape[-2]
+    n_chains = clip_batch(batch_size, max(n_rows, n_before))
+    if n_chains == n_before:
+        return state
+    states = np.take(states, np.arange(n_chains) % n_before, axis=-2)
+    chains = state.chains._replace(states=states) if is_tempered else states
+    return state._replace(chains=chains)
+
+
 def n_replicas(state):
     """Number of temperatures of the chains."""
     chains = state.chains

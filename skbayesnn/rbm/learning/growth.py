@@ -117,6 +117,21 @@ def init(rbm, n_chains, visible_offset, hidden_offset, seed):
     return State(rbm, rbm, alpha, chains, *offsets, 0, 0)
 
 
+def with_chains(state, n_chains):
+    """The state with so many chains: the first of each half, and copies of them.
+
+    Chains that are held out are no copies of those of the search.
+    """
+    states = state.chains.states
+    half, new_half = len(states) // 2, n_chains // 2
+    if n_chains == len(states):
+        return state
+    searched = np.arange(new_half) % half
+    checked = half + np.arange(n_chains - new_half) % (len(states) - half)
+    states = states[np.concatenate([searched, checked])]
+    return state._replace(chains=state.chains._replace(states=states))
+
+
 def step(settings, state, rows, seed):
     """Add a unit, or remove one. Leaves the arrays of ``state`` as they are.
 

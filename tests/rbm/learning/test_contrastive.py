@@ -366,3 +366,31 @@ def test_a_step_without_a_gradient_has_no_limit():
     state, info = contrastive.step(settings, start_state(rbm, batch), batch, 0.5, 0)
     assert info.rate == 0.5 and info.mean_error == 0.0
     assert_allclose(state.rbm.weights, before[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["standard", "fractional", "tempered"])
+def test_another_number_of_chains(kind):
+    """The first ones, and copies, which part; fewer rows take none away."""
+    rbm, _ = random_model(3, 4, 2, fractional=kind == "fractional")
+    state = start_state(rbm, random_states(6, 4, dtype=np.uint8))
+    if kind == "tempered":
+        state = contrastive.temper(state, np.zeros(4), 3, 0)
+
+    def chains(state):
+        found = state.chains.states if kind == "tempered" else state.chains
+        return np.moveaxis(found, -2, 0)
+
+    before = chains(state).copy()
+    assert contrastive.with_chains(state, 6, 100) is state
+    assert contrastive.with_chains(state, 6, 2) is state
+    few = contrastive.with_chains(state, 4, 100)
+    assert_array_equal(chains(few), before[:4])
+    many = contrastive.with_chains(state, 600, 5)
+    assert_array_equal(chains(many), before[np.arange(600) % 6])
+    batch = random_states(20, 4, dtype=np.uint8)
+    settings = PLAIN._replace(persistent=True)
+    after, _ = contrastive.step(settings, contrastive.copy(many), batch, 0.1, 0)
+    of_first = chains(after)[::6].reshape(100, -1)
+    assert 1 < len(np.unique(of_first, axis=0))
+    # no more chains than there are rows, beyond 1000
+    assert len(chains(contrastive.with_chains(state, 5000, 1200))) == 1200

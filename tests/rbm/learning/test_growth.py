@@ -409,3 +409,21 @@ def test_chains_and_corrective_steps_share_no_random_numbers(places, alpha):
     # hidden means of a new unit are no draw: all of these are, of 20 rows at least
     assert len(places) > 20 * 20
     assert len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize("n_chains", [4, 5, 9, 10, 11, 31])
+def test_another_number_of_chains_keeps_the_halves_apart(n_chains):
+    rbm, _ = random_model(2, 4)
+    # numbers in place of states tell where each comes from
+    states = np.arange(36, dtype=np.uint8).reshape(9, 4)
+    state = growing_state(rbm, states, random_states(5, 4))
+    new = growth.with_chains(state, n_chains).chains.states
+    assert len(new) == n_chains
+    half = n_chains // 2
+    first, second = numbers_of(new[:half]), numbers_of(new[half:])
+    assert_array_equal(first, np.arange(half) % 4)
+    assert_array_equal(second, 4 + np.arange(n_chains - half) % 5)
+
+
+def numbers_of(states):
+    return states[:, 0] // 4
