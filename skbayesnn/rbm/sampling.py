@@ -119,7 +119,7 @@ class SamplingMixin:
             self._draw_lone_states(V, shares, seed)
         return V
 
-    def impute(self, X, *, strategy="mean", n_steps=400, random_state=0):
+    def impute(self, X, *, strategy="mean", n_steps=400, random_state="auto"):
         """Fill in missing values from the conditional distribution.
 
         Where so few values of a row are missing that their states are no more than the
@@ -140,8 +140,10 @@ class SamplingMixin:
         n_steps : int, default=400
             Gibbs steps for each row that has chains: those of one chain for a draw, of
             all together for an expectation (8 chains from 200 steps on).
-        random_state : int, RandomState instance or None, default=0
-            Source of random numbers.
+        random_state : "auto", int, RandomState instance or None, default="auto"
+            Source of random numbers. "auto" is 0 for an expectation, which is then the
+            same in each call, and None for a draw: another one in each call, as
+            multiple imputation needs them.
 
         Returns
         -------
@@ -163,6 +165,8 @@ class SamplingMixin:
         if strategy not in ("mean", "sample"):
             raise ValueError(f"strategy must be 'mean' or 'sample'; got {strategy!r}.")
         n_steps = check_count(n_steps, "n_steps", 2)
+        if isinstance(random_state, str) and random_state == "auto":
+            random_state = 0 if strategy == "mean" else None
         rows = check_rows(self, X, reset=False, allow_nan=True)
         if not isinstance(rows.X, np.ndarray):
             raise TypeError(

@@ -109,7 +109,7 @@ default="auto"
         n_jobs : int or None, default=None
             Blocks of at most 128 chains that run side by side (joblib; threads, unless
             a backend is chosen by ``joblib.parallel_config``). It does not change the
-            result.
+            result. None stands for the ``n_jobs`` of the estimator.
         random_state : int, RandomState instance or None, default=0
             Source of the chains' random numbers.
 
@@ -182,6 +182,7 @@ default="auto"
         betas = _check_betas(betas)
         n_chains = check_count(n_chains, "n_chains", 2)
         seed = draw_seed(random_state)
+        n_jobs = self.n_jobs if n_jobs is None else n_jobs
         if method == "ais" and betas is not None:
             # nothing needs a run back
             return self._forward(betas, n_chains, seed, n_jobs)

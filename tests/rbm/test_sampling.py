@@ -261,12 +261,32 @@ def test_impute_keeps_what_is_there(fitted, strategy):
     assert_array_equal(fitted.impute(X > 0.5, strategy=strategy), X)
     missing = X.copy()
     missing[::2, 3] = np.nan
-    filled = fitted.impute(missing, strategy=strategy, n_steps=10)
+    filled = fitted.impute(missing, strategy=strategy, n_steps=10, random_state=0)
     known = ~np.isnan(missing)
     assert_array_equal(filled[known], X[known])
     assert ((filled[~known] >= 0) & (filled[~known] <= 1)).all()
-    assert_array_equal(fitted.impute(missing, strategy=strategy, n_steps=10), filled)
+    again = fitted.impute(missing, strategy=strategy, n_steps=10, random_state=0)
+    assert_array_equal(again, filled)
     assert np.isnan(missing[0, 3])
+
+
+@pytest.mark.parametrize("way", ["few missing", "listed", "chains"])
+def test_draws_differ_and_expectations_do_not(way, monkeypatch):
+    """Imputations that are all the same have no variance between them."""
+    if way == "chains":
+        by_chains(monkeypatch)
+    model = small(ContrastiveDivergenceRBM).fit(toy_data())
+    missing = toy_data(40).astype(np.float64)
+    # of four missing values, 16 states are more than the steps
+    missing[:, : 1 if way == "few missing" else 4] = np.nan
+
+    def impute(strategy, **source):
+        return model.impute(missing, strategy=strategy, n_steps=10, **source)
+
+    assert (impute("sample") != impute("sample")).any()
+    one = impute("sample", random_state=0)
+    assert_array_equal(impute("sample", random_state=0), one)
+    assert_array_equal(impute("mean"), impute("mean", random_state=0))
 
 
 def test_impute_all_of_a_row(fitted):
@@ -332,7 +352,8 @@ def test_samples_have_modes_in_proportion(two_groups):
     spread = BOUND * np.sqrt(p @ V * (1 - p @ V) / n)
     sample = model.sample(n, random_state=0)
     assert (np.abs(sample.mean(axis=0) - p @ V) < spread).all()
-    filled = model.impute(np.full((n, 12), np.nan), strategy="sample")
+    missing = np.full((n, 12), np.nan)
+    filled = model.impute(missing, strategy="sample", random_state=0)
     assert (np.abs(filled.mean(axis=0) - p @ V) < spread).all()
 
 
@@ -352,5 +373,6 @@ def test_clamped_samples_have_modes_in_proportion(two_groups):
     spread = BOUND * np.sqrt(np.clip(expected * (1 - expected), 0.0, None) / n)
     sample = model.sample(n, clamp=clamp, random_state=0)
     assert (np.abs(sample.mean(axis=0) - expected) <= spread + held).all()
-    filled = model.impute(np.tile(clamp, (n, 1)), strategy="sample")
+    missing = np.tile(clamp, (n, 1))
+    filled = model.impute(missing, strategy="sample", random_state=0)
     assert (np.abs(filled.mean(axis=0) - expected) <= spread + held).all()

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 from skbayesnn.exceptions import MixingWarning
+from skbayesnn.rbm.likelihood import annealing
 
 
 def test_energies_and_likelihoods(fitted):
@@ -112,6 +113,23 @@ def test_log_partition_fields_and_methods(of_digits):
             assert of_digits.log_partition(method, **kept) == one
         kept["random_state"] = 4
         assert of_digits.log_partition(method, **kept) != one
+
+
+@pytest.mark.parametrize("method", ["ais", "reverse_ais", "both"])
+def test_estimates_take_the_jobs_of_the_estimator(method, of_digits, monkeypatch):
+    given, in_order = [], annealing.in_order
+
+    def record(calls, n_jobs, *others):
+        given.append(n_jobs)
+        return in_order(calls, n_jobs, *others)
+
+    monkeypatch.setattr(annealing, "in_order", record)
+    model = copy.deepcopy(of_digits).set_params(n_jobs=2)
+    model.log_partition(method, betas=5, n_chains=10)
+    assert set(given) == {2}
+    given.clear()
+    model.log_partition(method, betas=5, n_chains=10, n_jobs=1)
+    assert set(given) == {1}
 
 
 def test_both_directions_of_an_estimate(of_digits):
