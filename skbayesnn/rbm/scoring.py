@@ -60,6 +60,16 @@ class ScoringMixin:
             self._estimates.update(self._first_estimate())
         return self._estimates["log_partition"]
 
+    def __dir__(self):
+        """Names of attributes, ``log_partition_`` once it has been computed.
+
+        For the table of a notebook, and to complete a name, scikit-learn 1.9 gets the
+        value of each.
+        """
+        is_open = "log_partition" not in vars(self).get("_estimates", ())
+        names = set(object.__dir__(self)) - ({"log_partition_"} if is_open else set())
+        return [name for name in names if hasattr(self, name)]
+
     def log_partition(
         self,
         method="ais",

@@ -11,8 +11,11 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import digits, small, toy_data, twin
 from rbm_models import trapped_model
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.neural_network import BernoulliRBM
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import threadpool_limits
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
@@ -76,6 +79,28 @@ def test_values_that_have_no_likelihood_are_told_of(container):
     with pytest.warns(DataConversionWarning, match="only binary rows") as told:
         model.score(container(0.9 * X))
     assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize("cls", [ContrastiveDivergenceRBM, FrankWolfeRBM])
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_a_notebook_shows_what_is_computed_and_computes_nothing(cls, in_pipeline):
+    """scikit-learn 1.9 shows all fitted attributes, and completes their names."""
+    model = shown = small(cls).fit(toy_data())
+    if in_pipeline:
+        shown = make_pipeline(FunctionTransformer(), model)
+    shows_attributes = hasattr(BaseEstimator, "_get_fitted_attr_html")
+    names = dir(model)
+    before = shown._repr_html_()
+    assert not model._estimates
+    assert "log_partition_" not in names and {"log_partition", "_seed"} < set(names)
+    assert "log_partition_" not in before
+    assert ("base_intercept_" in before) == shows_attributes
+    assert hasattr(model, "log_partition_")
+    assert set(dir(model)) == {*names, "log_partition_"}
+    after = shown._repr_html_()
+    assert ("log_partition_" in after) == shows_attributes
+    assert (f"{model.log_partition_:.4g}" in after) == shows_attributes
+    assert "log_partition_" not in cls()._repr_html_()
 
 
 def test_scoring_changes_no_attribute(fitted):
