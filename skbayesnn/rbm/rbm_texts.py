@@ -119,12 +119,13 @@ TEXTS = {
     "sample_weight": """
         sample_weight : array-like of shape (n_samples,), default=None
             How many times each row counts, not negative: a weight of k is the same as k
-            copies of the row behind each other, one of 0 as none. Where weights are no
-            integers, rows count once more or less at random, drawn once per call; for a
-            finer resolution multiply all of them by a factor, which takes time like
-            copies do. Integers count equal observations, and held-out rows are drawn
-            from all of them; other weights say how much an observation matters, and it
-            is held out with all of its copies.
+            copies of the row behind each other, one of 0 as none. Integers count equal
+            observations, and held-out rows are drawn from all of them. Other weights
+            say how much an observation matters, and it is held out with all of its
+            copies. They are rounded up or down at random, once per call, so scale
+            weights that are no counts to a mean of about 10, and not to integers: with
+            a mean of 1, many rows of small weights would get no copy. The time of an
+            epoch is in proportion to the sum of the weights.
         """,
     "X_val": """
         X_val : {array-like, sparse matrix} of shape (n_samples_val, n_features), \

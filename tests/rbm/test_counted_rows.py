@@ -1,5 +1,6 @@
 """Weights of rows: a row of weight k is k rows."""
 
+import re
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from rbm_estimators import BOUND, CLASSES, digits, small
 from sklearn.exceptions import DataConversionWarning
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.rbm.training import given_rows
 from skbayesnn.rbm.training.given_rows import counted_rows, warn_if_no_counts
 from skbayesnn.rbm.training.job import split_rows
 from skbayesnn.rbm.training.rows import Rows
@@ -121,6 +123,37 @@ def test_integers_that_tell_nothing_of_the_rows_may_be_no_counts(kind, warns):
         warnings.simplefilter("always")
         warn_if_no_counts(rows)
     assert [one.category for one in heard] == [DataConversionWarning] * warns
+    if kind == "weights":
+        # what is advised is right
+        factor = float(
+            re.search(r"multiply them by (\S+)\. ", str(heard[0].message))[1]
+        )
+        check_weights_of_another_kind(X, factor * times)
+    if kind == "equal":
+        assert "leave them out" in str(heard[0].message)
+
+
+def check_weights_of_another_kind(X, weights):
+    """No row gets lost, and all copies of one are held out together."""
+    assert 7 < weights.mean() < 16
+    rows = counted_rows(Rows(X, 0.5), weights, 0)
+    assert rows.together
+    times = np.bincount(rows.index, minlength=len(X))
+    assert times.min() > 0 or weights.min() < 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_no_counts(rows)
+
+
+@pytest.mark.parametrize("unit", [1, 2, 10])
+@pytest.mark.parametrize("largest", [4, 8, 40, 3000])
+def test_integers_become_weights_of_another_kind(unit, largest):
+    rng = np.random.default_rng(largest)
+    X = rng.random((400, 12)) < 0.3
+    times = unit * rng.integers(1, largest, len(X))
+    advice = given_rows._as_fractions(times)
+    factor = float(re.search(r"multiply them by (\S+)\. ", advice)[1])
+    check_weights_of_another_kind(X, factor * times)
 
 
 @pytest.mark.parametrize("grows", [True, False])
@@ -165,8 +198,8 @@ def test_a_weight_moves_the_model():
         (0.0, "zero"),
         (-1.0, "Negative values"),
         (np.nan, "NaN"),
-        (1e9, "must sum to 1 to 1e"),
-        (1e-9, "Multiply it by a factor"),
+        (1e9, r"must sum to 1 to 1e.*by a factor of at most 0\.000333\."),
+        (1e-9, r"Multiply it by 1e\+10, for a mean of 10\. A row gets a whole"),
     ],
 )
 @pytest.mark.parametrize("kind", CLASSES)
@@ -186,7 +219,8 @@ def test_weights_that_leave_out_most_rows_are_told_of(kind):
     n_rows = len(X)
     with pytest.warns(DataConversionWarning, match="training sees 2 of them") as told:
         small(kind).fit(X, sample_weight=np.full(n_rows, 2.0 / n_rows))
-    assert f"Multiply it by {n_rows / 2:.3g}" in str(told[0].message)
+    factor = 10 * n_rows / 2
+    assert f"Multiply it by {factor:.3g}, for a mean of 10" in str(told[0].message)
     assert told[0].filename == __file__
     small(kind).fit(X, sample_weight=np.arange(n_rows) < n_rows // 3)
 

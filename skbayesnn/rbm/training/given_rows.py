@@ -19,6 +19,9 @@ _MAX_ROWS = 10**8
 _LEAST_WEIGHT = 0.5
 # Copies of a row, on average, from which on a model can follow those in training.
 _MANY_COPIES = 1.5
+# Mean to which weights that are no counts are best brought: with 1, many rows of small
+# weights get no copy at all.
+_FINE_MEAN = 10
 # Standard errors of a correlation that is no chance.
 _SURELY = 2.0
 # Between these lies the largest value of images of bytes.
@@ -92,23 +95,36 @@ def check_weights(sample_weight, rows):
     weights = check_sample_weight(sample_weight, rows.X)
     if weights is None:
         return None
-    total = float(weights.sum())
+    total, n_weighed = float(weights.sum()), np.count_nonzero(weights)
     if not 1.0 <= total <= _MAX_ROWS:
         raise ValueError(
             "sample_weight says how many times each row counts, and must sum to 1 to "
-            f"{_MAX_ROWS:.0e}; found {total:.3g}. Multiply it by a factor: the number "
-            "of rows for weights that sum to 1."
+            f"{_MAX_ROWS:.0e}; found {total:.3g}. Multiply it by "
+            + (_factor(n_weighed, total) if total < 1.0 else _at_most(total))
         )
-    n_weighed = np.count_nonzero(weights)
     if total < _LEAST_WEIGHT * n_weighed:
         warn_caller(
             "sample_weight says how many times each row counts, and sums to "
             f"{total:.3g} for {n_weighed} rows: training sees {total:.0f} of them, "
-            f"drawn at random. Multiply it by {n_weighed / total:.3g} to see each once "
-            "on average.",
+            f"drawn at random. Multiply it by {_factor(n_weighed, total)}",
             DataConversionWarning,
         )
     return weights
+
+
+def _factor(n_weighed, total):
+    """What brings weights, which are no counts, to a mean that is fine enough."""
+    mean = min(_FINE_MEAN, _MAX_ROWS / n_weighed)
+    return (
+        f"{mean * n_weighed / total:.3g}, for a mean of {mean:.3g}. A row gets a whole "
+        "number of copies, rounded at random: with a mean of 1, many rows of small "
+        "weights would get none."
+    )
+
+
+def _at_most(total):
+    """What brings weights to as many rows as an index can have."""
+    return f"a factor of at most {_MAX_ROWS / total:.3g}."
 
 
 def counted_rows(rows, weights, seed):
@@ -153,9 +169,25 @@ def warn_if_no_counts(rows):
         "sample_weight holds integers, which count equal observations, so that copies "
         "of a row may be in training as well as held out. But rows with larger weights "
         "are not more probable by the features. If these are weights of another kind, "
-        "the model follows the training rows too far: divide them by their mean, then "
-        "all copies of a row are held out together.",
+        f"the model follows the training rows too far: {_as_fractions(times)}.",
         DataConversionWarning,
+    )
+
+
+def _as_fractions(times):
+    """What makes integers weights of another kind, with a mean that is fine enough."""
+    if not np.ptp(times):
+        return "leave them out, as all are equal"
+    divisor = np.gcd.reduce(times)
+    scale = _FINE_MEAN * divisor / times.mean()
+    # by the smallest integers in the same proportions, of which one is odd
+    scale = np.floor(scale) + 0.5 if scale >= 1.0 else min(scale, 0.9)
+    factor = scale / divisor
+    return (
+        f"multiply them by {factor:.4g}. Not all are integers then, and copies of a "
+        f"row are held out together. Their mean is {factor * times.mean():.3g}: a row "
+        "gets a whole number of copies, and with a mean of 1, many rows of small "
+        "weights would get none"
     )
 
 
