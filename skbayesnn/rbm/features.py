@@ -23,6 +23,13 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         H : ndarray of shape (n_samples, n_components_), dtype of ``components_``
             E[h | v] of (2), times the unit's weight in a fractional RBM.
+
+        Raises
+        ------
+        ValueError
+            For no rows, other features than those of the fit, by number or name,
+            missing values (`impute` fills them in), values that are not finite or,
+            with ``binarize=None``, outside [0, 1], and masked values.
         """
         return self._hidden_means(X)
 
@@ -38,6 +45,11 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ------
         H : ndarray of shape (n_samples, k)
             The first k columns of ``transform(X)``, k = 1 to ``n_components_``.
+
+        Raises
+        ------
+        ValueError
+            As ``transform`` does.
         """
         H = self._hidden_means(X)
         for k in range(1, self.n_components_ + 1):
@@ -112,6 +124,11 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         F : ndarray of shape (n_samples,), float64
             -log of the unnormalised probability (3), in nats.
+
+        Raises
+        ------
+        ValueError
+            As ``transform`` does.
         """
         return self._free_energies(self._check_rows(X))
 
@@ -130,6 +147,11 @@ class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         pl : ndarray of shape (n_samples,), float64
             The sum over features of log p(v_j | all others), in nats.
+
+        Raises
+        ------
+        ValueError
+            As ``transform`` does.
         """
         rows = self._check_rows(X)
         rbm = self._inference_rbm()

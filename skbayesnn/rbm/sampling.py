@@ -60,6 +60,12 @@ class SamplingMixin:
         -------
         V : ndarray of shape (n_samples, n_features), bool
             New states.
+
+        Raises
+        ------
+        ValueError
+            For ``n_steps`` that is no integer or negative, a ``random_state`` that is
+            none, and as ``transform`` does.
         """
         rows = self._check_rows(V)
         n_steps = check_count(n_steps, "n_steps", 0)
@@ -96,6 +102,13 @@ class SamplingMixin:
         -------
         V : ndarray of shape (n_samples, n_features), bool
             The samples.
+
+        Raises
+        ------
+        ValueError
+            For ``n_samples`` or ``n_steps`` that is no integer or less than 1, a
+            ``random_state`` that is none, and a ``clamp`` of another shape, with other
+            names of features than those of the fit, or with values that are no states.
         """
         check_is_fitted(self)
         n_samples = check_count(n_samples, "n_samples", 1)

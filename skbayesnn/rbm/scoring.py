@@ -224,6 +224,11 @@ default="auto"
         log_likelihood : ndarray of shape (n_samples,), float64
             Log probability of each sample, in nats, with ``log_partition_``.
 
+        Raises
+        ------
+        ValueError
+            As ``transform`` does.
+
         Warns
         -----
         MixingWarning
@@ -266,6 +271,11 @@ default="auto"
         ------
         log_likelihood : ndarray of shape (n_samples,)
             By the first k units, in nats, k = 1 to ``n_components_``.
+
+        Raises
+        ------
+        ValueError
+            As ``transform`` does.
         """
         check_is_fitted(self)
         rows = self._check_rows(X)
@@ -286,6 +296,11 @@ default="auto"
         -------
         score : float
             Mean of ``score_samples(X)``, in nats per sample.
+
+        Raises
+        ------
+        ValueError
+            As ``transform`` does.
 
         Warns
         -----

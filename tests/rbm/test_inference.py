@@ -1,6 +1,7 @@
 """Both estimators: data, parameters and fitted attributes."""
 
 import copy
+import inspect
 
 import joblib
 import naive
@@ -229,6 +230,23 @@ def test_unfitted_models_say_so(name):
     for cls in CLASSES:
         with pytest.raises(NotFittedError, match=f"This {cls.__name__} instance"):
             UNFITTED_CALLS[name](cls())
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_what_methods_refuse_is_documented(cls):
+    """Each of them refuses something, if only a wrong argument."""
+    methods = {
+        name: method
+        for name, method in inspect.getmembers(cls, inspect.isroutine)
+        if name[0] != "_" and method.__module__.startswith("skbayesnn.rbm")
+    }
+    assert {"fit", "transform", "score", "sample"} < set(methods)
+    silent = [
+        name
+        for name, method in methods.items()
+        if "\nRaises\n------\n" not in inspect.getdoc(method)
+    ]
+    assert not silent
 
 
 def test_threads_of_matrix_products(of_digits):
