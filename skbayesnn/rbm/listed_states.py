@@ -79,9 +79,10 @@ def all_of(rbm):
 
 
 def draws_of_rows(rbm, rows, seed):
-    """Hidden states that rows (n_rows, n_features) uint8 have, each as often.
+    """Draw hidden states of rows, equally many for each row.
 
-    None where these are none of the model, or there are no rows.
+    ``rows`` are states (n_rows, n_features) uint8. None for a fractional model, one
+    without units, and no rows.
     """
     if not (is_standard(rbm) and len(rbm.weights) and len(rows)):
         return None

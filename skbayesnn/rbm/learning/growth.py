@@ -220,7 +220,7 @@ def follow(settings, state, rows, seed, rng):
 
 
 def correct(settings, state, rows, batches, seed):
-    """Persistent contrastive divergence on all parameters, one step a batch.
+    """Persistent contrastive divergence on all parameters, one step per batch.
 
     ``batches`` holds the rows of each. The first ``batch_size`` chains follow every
     step; the others wait for the next search, whose Gibbs steps and jumps bring them
