@@ -95,8 +95,8 @@ def check_training_record(estimator, X, y, sessions):
         checks.check_magnitude(array, name)
         checks.check_any_value(array, name, columns)
     if names is not None:
-        _refuse_common_names(estimator, names)
         estimator.output_names_ = np.array(names, dtype=object)
+    _refuse_common_names(estimator, Y.shape[1])
     _warn_of_constant_inputs(estimator, U)
     starts = split_sessions(sessions, axis, len(Y))
     sampling_time = check_time(axis, starts)
@@ -189,17 +189,31 @@ def first_rows(rows):
     return ", ".join(map(str, rows[:MOST_NAMED])) + ", ..." * (len(rows) > MOST_NAMED)
 
 
-def _refuse_common_names(estimator, names):
-    """Refuse a signal that is an input and an output at once."""
-    both = [
-        name for name in getattr(estimator, "feature_names_in_", ()) if name in names
-    ]
-    if both:
+def _refuse_common_names(estimator, n_outputs):
+    """Refuse a name that two signals have: regressors are told apart by their names."""
+    inputs = list(input_names(estimator))
+    outputs = list(output_names(estimator, n_outputs))
+    both = [name for name in inputs if name in outputs]
+    if not both:
+        return
+    if not hasattr(estimator, "output_names_"):
         raise ValueError(
-            f"X and y both have a column {both[0]!r}. Past outputs are regressors "
-            "anyway, and the present one is not known: leave it out of X, as "
-            f"X.drop(columns={both}) does, or rename it."
+            f"X has a column {both[0]!r}, which is also what an output is called that "
+            f"has no name. If it is the output, leave it out of X, as "
+            f"X.drop(columns={both}) does: past outputs are regressors anyway. If it "
+            "is another signal, name the outputs: pass y as a series or a data frame "
+            "whose names are not in X."
         )
+    if not hasattr(estimator, "feature_names_in_"):
+        raise ValueError(
+            f"y has a column {both[0]!r}, which is also what an input is called that "
+            "has no name: rename it, or pass X as a data frame with other names."
+        )
+    raise ValueError(
+        f"X and y both have a column {both[0]!r}. Past outputs are regressors "
+        "anyway, and the present one is not known: leave it out of X, as "
+        f"X.drop(columns={both}) does, or rename it."
+    )
 
 
 def input_names(estimator):

@@ -101,6 +101,23 @@ def test_an_output_is_no_input():
         linear().fit(frame, frame["level"])
 
 
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_an_output_without_a_name_is_no_input(n_outputs):
+    """Entries of ``lag_relevance_`` would replace one another."""
+    name = "y" if n_outputs == 1 else "y1"
+    frame = pd.DataFrame({"pump": U[:, 0], name: 2.0 * U[:, 0]})
+    with pytest.raises(ValueError, match=f"X has a column '{name}'.* name the outputs"):
+        linear().fit(frame, Y[:, :n_outputs])
+    names = ["level", "temp"][:n_outputs]
+    model = linear().fit(frame, pd.DataFrame(Y[:, :n_outputs], columns=names))
+    assert list(model.longer_lags_) == ["pump", name, *names]
+
+
+def test_an_output_has_not_the_name_of_an_unnamed_input():
+    with pytest.raises(ValueError, match="y has a column 'x0'.* pass X as a data"):
+        linear().fit(U, pd.Series(Y[:, 0], name="x0"))
+
+
 def test_members_of_a_searched_ensemble_have_the_names():
     y = pd.Series(Y[:, 0], name="level")
     model = SparseBayesNARXRegressorCV(
