@@ -174,7 +174,8 @@ class DynamicPredictorMixin(
             Measured outputs, NaN where missing.
         horizon : int or None, default=1
             Steps ahead. None with ``y`` is free run from the first ``max_lag_`` rows
-            of each session that hold no missing value; rows before are NaN. More than 1
+            of each session that hold no missing value; of the rows before, the first
+            ``max_lag_`` are returned as measured, and the others are NaN. More than 1
             needs ``y``.
         y_init : array-like of shape (n_init,) or (n_init, n_outputs), default=None
             Measured outputs from which the free run starts. Without ``X_init`` they
@@ -753,11 +754,16 @@ def _check_state_arguments(y, horizon, sessions, return_std):
 
 def _run_on(ensemble, query, state):
     """Free run behind a state, or behind the known rows, and the state after it."""
-    U, Y, _, _ = query.record
-    n_known = query.n_known
+    U, Y, _, starts = query.record
+    # rows before the last start are those from which no run could begin
+    start = starts[-2]
+    begin = min(start + query.n_known, len(Y))
+    head = query.record._replace(
+        U=U[:begin], Y=Y[:begin], starts=np.append(starts[:-1], begin)
+    )
+    before = ensembles.forecast(ensemble, head, query.n_known, np.inf, False).mean
     if state is None:
-        state = state_after(ensemble, U[:n_known], Y[:n_known])
+        state = state_after(ensemble, U[start:begin], Y[start:begin])
     state = check_state(ensemble, state)
-    forecast, state = resume(ensemble, state, U[n_known:])
-    mean = np.concatenate([Y[:n_known], forecast.mean])
-    return forecast._replace(mean=mean), state
+    forecast, state = resume(ensemble, state, U[begin:])
+    return forecast._replace(mean=np.concatenate([before, forecast.mean])), state

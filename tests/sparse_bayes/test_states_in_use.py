@@ -194,6 +194,18 @@ def test_states_are_saved_and_restored(model, test_record):
         model.predict(U, state=lags.stream().state)
 
 
+def test_missing_outputs_at_the_start_are_predicted(model, test_record):
+    """With the state behind the run as without it."""
+    U, y = test_record
+    gaps = y.copy()
+    gaps[[0, 3]] = np.nan
+    for arguments in (dict(y=gaps, horizon=None), dict(y_init=gaps[:20])):
+        free = model.predict(U, **arguments)
+        assert np.isfinite(free).all()
+        found, _ = model.predict(U, **arguments, return_state=True)
+        np.testing.assert_allclose(found, free, rtol=1e-12)
+
+
 def test_an_ensemble_streams_its_median():
     U, y = noisy_record(120)
     model = linear(n_estimators=2).fit(U, y)

@@ -65,6 +65,17 @@ def test_state_after_every_kind_of_start(model, start):
     assert_allclose(np.concatenate([head, tail]), whole, rtol=1e-12)
 
 
+def test_a_run_that_begins_behind_a_gap(model):
+    """It has the same rows with and without its state."""
+    u, y = new_record(model)
+    y[1] = np.nan
+    whole = model.predict(u, y, horizon=None)
+    assert np.isfinite(whole[8:]).all()
+    head, state = model.predict(u[:30], y[:30], horizon=None, return_state=True)
+    tail = model.predict(u[30:], state=state)
+    assert_allclose(np.concatenate([head, tail]), whole, rtol=1e-12)
+
+
 def test_stream_is_predict(model):
     u, y = new_record(model)
     before = {"X_init": u[:N_BEFORE], "y_init": y[:N_BEFORE]}
