@@ -6,6 +6,7 @@ No library of frames is imported unless a frame of it is asked for.
 __all__ = [
     "check_library",
     "check_names",
+    "check_row_names",
     "column_names",
     "make_frame",
     "stamps_in_zone",
@@ -29,21 +30,38 @@ def column_names(data):
     return columns if named else None
 
 
-def check_names(data, expected, name):
-    """Refuse outputs whose names are not those that the model was fitted to.
+def check_names(data, expected, name, of="y"):
+    """Refuse signals whose names are not those that ``of``, X or y, had in fit.
 
     Data without names are taken as they are, as is everything where ``expected`` is
     None.
     """
-    found = column_names(data)
+    _compare(column_names(data), expected, name, of)
+
+
+def check_row_names(row, expected, name, of):
+    """As `check_names` for one row of a frame, whose labels are those of its columns.
+
+    Labels of which none is expected are no names of signals.
+    """
+    labels = getattr(row, "index", None)
+    # a list has a method of this name
+    if expected is None or labels is None or callable(labels):
+        return
+    labels = list(labels)
+    if set(labels) & set(expected):
+        _compare(labels, expected, name, of)
+
+
+def _compare(found, expected, name, of):
     if found is None or expected is None or found == list(expected):
         return
-    expected = list(expected)
-    if sorted(found) == sorted(expected):
-        problem = "has the outputs in another order than y had in fit"
+    expected, what = list(expected), {"X": "inputs", "y": "outputs"}[of]
+    if sorted(map(str, found)) == sorted(expected):
+        problem = f"has the {what} in another order than {of} had in fit"
         remedy = f"Select them in order, as {name}[{expected}] does."
     else:
-        problem = "has other outputs than y had in fit"
+        problem = f"has other {what} than {of} had in fit"
         remedy = "Pass these, or an array, whose columns are taken by their order."
     raise ValueError(f"{name} {problem}: expected {expected}, got {found}. {remedy}")
 

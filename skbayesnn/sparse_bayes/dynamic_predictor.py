@@ -335,6 +335,7 @@ class DynamicPredictorMixin(
             state,
             single_output=model.single_output,
             input_names=getattr(self, "feature_names_in_", None),
+            output_names=getattr(self, "output_names_", None),
         )
 
     @on_one_blas_thread

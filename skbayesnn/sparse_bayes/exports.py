@@ -33,7 +33,8 @@ class ExportMixin:
         equations = self._equations()
         if sampling_time is None:
             sampling_time = getattr(self, "sampling_time_", None)
-        return StateSpaceModel(equations, sampling_time)
+        named = hasattr(self, "feature_names_in_"), hasattr(self, "output_names_")
+        return StateSpaceModel(equations, sampling_time, named=named)
 
     def to_c(self, path, *, name=None):
         """Write the model as one file of C99, without dependencies or allocation.

@@ -4,6 +4,7 @@ from numbers import Integral
 
 import numpy as np
 
+from ..._frames import check_names, check_row_names
 from ..._optional import import_extra
 from ..._validation import check_count
 from ..prediction.state_streaming import StateEstimate
@@ -34,6 +35,9 @@ class StateSpaceModel:
         Of the fitted networks.
     sampling_time : float or None, default=None
         Time between two rows.
+    named : tuple of bool of length 2, default=(False, False)
+        Whether inputs, and outputs, had names in fit, with which those of frames are
+        compared.
 
     Attributes
     ----------
@@ -79,7 +83,7 @@ class StateSpaceModel:
     True
     """
 
-    def __init__(self, equations, sampling_time=None):
+    def __init__(self, equations, sampling_time=None, *, named=(False, False)):
         self._equations = equations
         self.sampling_time = sampling_time
         self.n_states, self.n_inputs = equations.n_states, equations.n_inputs
@@ -88,6 +92,8 @@ class StateSpaceModel:
         self.input_names = equations.input_names
         self.output_names = equations.output_names
         self.is_integrating = equations.is_integrating
+        self._names_of_inputs = self.input_names if named[0] else None
+        self._names_of_outputs = self.output_names if named[1] else None
 
     # -- the equations ---------------------------------------------------------------
 
@@ -189,7 +195,8 @@ class StateSpaceModel:
         Raises
         ------
         ValueError
-            If the rows are too few, or hold missing values.
+            If the rows are too few, or hold missing values, and for names other than in
+            ``fit``, or in another order.
         """
         if state is not None:
             return self._behind_stopped(state)
@@ -197,6 +204,8 @@ class StateSpaceModel:
             return self._equations.mean_state()
         if y_init is None or (X_init is None and self.n_inputs):
             raise ValueError("Pass both X_init and y_init, or none of them.")
+        check_names(X_init, self._names_of_inputs, "X_init", "X")
+        check_names(y_init, self._names_of_outputs, "y_init", "y")
         Y = np.asarray(y_init, dtype=np.float64)
         Y = Y.reshape(len(Y), -1)
         U = np.empty((len(Y), 0)) if X_init is None else np.asarray(X_init, np.float64)
@@ -253,7 +262,13 @@ class StateSpaceModel:
             The outputs.
         x_next : ndarray of shape (n_states,)
             Only if ``return_state=True``.
+
+        Raises
+        ------
+        ValueError
+            For another number of inputs than in ``fit``, other names or another order.
         """
+        check_names(X, self._names_of_inputs, "X", "X")
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_inputs:
             raise ValueError(
@@ -460,6 +475,7 @@ class StateSpaceModel:
         )
 
     def _checked(self, x, u):
+        check_row_names(u, self._names_of_inputs, "u", "X")
         u = np.zeros(0) if u is None else u
         x = _as_vector(x, self.n_states, "x", "states")
         return x, _as_vector(u, self.n_inputs, "u", "inputs")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import _validation as checks
+from ..._frames import check_names, check_row_names
 from ..kernels import packed as stream
 from ..records.layout import Record
 from .ensemble import combine
@@ -333,7 +334,7 @@ class StreamingPredictor:
         The rows from which to resume, or what is known of the hidden states.
     single_output : bool, default=False
         Whether predictions are floats; for models of one output.
-    input_names : sequence of str, default=None
+    input_names, output_names : sequence of str, default=None
         With which those of a frame, or of a row of one, are compared.
 
     See Also
@@ -361,8 +362,16 @@ class StreamingPredictor:
     >>> stream.state = saved
     """
 
-    def __init__(self, ensemble, state, *, single_output=False, input_names=None):
-        self._input_names = input_names
+    def __init__(
+        self,
+        ensemble,
+        state,
+        *,
+        single_output=False,
+        input_names=None,
+        output_names=None,
+    ):
+        self._input_names, self._output_names = input_names, output_names
         n_inputs, n_outputs = ensemble.n_inputs, ensemble.n_outputs
         self._n_inputs, self._n_outputs = n_inputs, n_outputs
         self._flat = single_output
@@ -411,6 +420,7 @@ class StreamingPredictor:
         if self._flat and isinstance(y, float):
             self._memory[self._n_inputs] = y
         else:
+            check_row_names(y, self._output_names, "y", "y")
             row = checks.check_row(y, self._n_outputs, "y", "outputs")
             self._memory[self._output] = row
         self._steps.update()
@@ -428,7 +438,7 @@ class StreamingPredictor:
         y_pred : ndarray of shape (n_rows,) or (n_rows, n_outputs)
             As ``n_rows`` calls of ``step`` give it.
         """
-        self._check_names(X, "X")
+        check_names(X, self._input_names, "X", "X")
         # a copy: for an array that is read-only the kernel would be compiled anew
         X = np.array(X, dtype=np.float64, order="C")
         if X.ndim != 2 or X.shape[1] != self._n_inputs:
@@ -457,22 +467,7 @@ class StreamingPredictor:
     def _load_inputs(self, u):
         if u is None and not self._n_inputs:
             return
-        self._check_names(u, "u")
+        check_row_names(u, self._input_names, "u", "X")
         # not None, which would become a NaN
         row = checks.check_row(() if u is None else u, self._n_inputs, "u", "inputs")
         self._memory[: self._n_inputs] = row
-
-    def _check_names(self, X, name):
-        """Refuse inputs with names in another order, of a frame or of a row of one."""
-        index = getattr(X, "index", None)
-        # a list has a method of this name
-        is_row = not hasattr(X, "columns") and not callable(index)
-        names = index if is_row else getattr(X, "columns", None)
-        if names is None or self._input_names is None:
-            return
-        found, expected = list(names), list(self._input_names)
-        if set(found) & set(expected) and found != expected:
-            raise ValueError(
-                f"{name} must hold the inputs as in fit, {expected}; got {found}. "
-                f"Select them in order, as {name}[{expected}] does."
-            )

@@ -5,14 +5,18 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from complex_steps import assert_jacobians_are_exact
 from fitted_models import equations_of
-from lagged_models import NAMES, fit, fit_model, new_record
+from lagged_models import MODELS, NAMES, fit, fit_model, new_record
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
+from skbayesnn import SparseBayesNARXRegressor
+
 N_BEFORE = 6
+LINEAR = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=())
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -144,3 +148,26 @@ def test_it_runs_in_python_control(simple):
         system, 0.5 * np.arange(len(u)), u[:, 0], X0=start
     )
     assert_allclose(response.outputs, simple.predict(u), rtol=1e-10)
+
+
+def test_names_of_signals_are_compared():
+    u, y = new_record(fit(**MODELS["two by two"]))
+    X, Y = pd.DataFrame(u, columns=["a", "b"]), pd.DataFrame(y, columns=["p", "q"])
+    space = LINEAR.fit(X, Y).to_state_space()
+    swapped, x = X[["b", "a"]], space.initial_state(X, Y)
+    for call in (
+        lambda: space.simulate(swapped),
+        lambda: space.step(x, swapped.iloc[0]),
+        lambda: space.initial_state(swapped, Y),
+        lambda: space.initial_state(X, Y[["q", "p"]]),
+    ):
+        with pytest.raises(ValueError, match="another order than . had in fit"):
+            call()
+    with pytest.raises(ValueError, match="X has other inputs than X had in fit"):
+        space.simulate(X.rename(columns={"a": "c"}))
+    assert_array_equal(x, space.initial_state(u, y))
+    assert_array_equal(space.simulate(X), space.simulate(u))
+    assert_array_equal(space.step(x, X.iloc[0])[1], space.step(x, u[0])[1])
+    # there is nothing to compare with
+    unnamed = LINEAR.fit(u, y).to_state_space()
+    assert_array_equal(unnamed.simulate(swapped), unnamed.simulate(u[:, ::-1]))

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -276,31 +277,42 @@ def test_errors_of_streams(simple):
     for inputs in (None, [1.0, 2.0], [[1.0]]):
         with pytest.raises((TypeError, ValueError)):
             stream.step(inputs)
+    stream.step(1.0)
     with pytest.raises(ValueError, match="y must hold 1 outputs"):
         stream.update([1.0, 2.0])
     with pytest.raises(ValueError, match=r"X must have shape \(n_rows, 1\)"):
         stream.run(u[:, 0])
 
 
-def test_names_of_inputs_are_compared():
+def named_record():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["a", "b"])
-    y = np.convolve(X["a"] - 3.0 * X["b"], [0.0, 0.5, 0.3])[:60]
+    p = np.convolve(X["a"] - 3.0 * X["b"], [0.0, 0.5, 0.3])[:60]
+    return X, pd.DataFrame({"p": p, "q": p**2})
+
+
+def test_names_of_signals_are_compared():
+    X, y = named_record()
     model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=()).fit(X, y)
-    stream = model.stream(X[:9], y[:9])
-    swapped = X[["b", "a"]]
-    for call in (
-        lambda: stream.step(swapped.iloc[9]),
-        lambda: stream.run(swapped[9:12]),
+    stream = stream_of(model, X, y)
+    outputs = stream.step(X.iloc[10])
+    swapped, row = X[["b", "a"]], y.iloc[10]
+    for call, names in (
+        (lambda: stream.step(swapped.iloc[11]), "['a', 'b']"),
+        (lambda: stream.run(swapped[11:13]), "['a', 'b']"),
+        (lambda: stream.update(row[["q", "p"]]), "['p', 'q']"),
     ):
-        with pytest.raises(ValueError, match=r"inputs as in fit, \['a', 'b'\]; got"):
+        problem = rf"another order than .* had in fit: expected {re.escape(names)}, got"
+        with pytest.raises(ValueError, match=problem):
             call()
-    # a row that is refused changes nothing
-    expected = model.stream(X[:9], y[:9]).step(X.iloc[9].to_numpy())
-    assert stream.step(X.iloc[9]) == expected
-    assert_array_equal(
-        stream.run(X[10:12]), stream_of(model, X, y).run(X[10:12].values)
-    )
+    with pytest.raises(ValueError, match="X has other inputs than X had in fit"):
+        stream.run(X[11:13].rename(columns={"a": "c"}))
+    # what is refused changes nothing
+    twin = stream_of(model, X, y)
+    assert_array_equal(twin.step(X.iloc[10].to_numpy()), outputs)
+    stream.update(row)
+    twin.update(row.to_numpy())
+    assert_array_equal(stream.run(X[11:13]), twin.run(X[11:13].to_numpy()))
 
 
 def stream_of(model, X, y):
