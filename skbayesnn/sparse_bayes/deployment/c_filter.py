@@ -21,11 +21,11 @@ USAGE = Template("""\
    ${name}_step(&s, u, y);     predicts the outputs y of the row whose inputs are u
    ${name}_update(&s, y);      takes what was measured in this row; NaN: not measured
 
-   An extended Kalman filter. Without an update the next step goes on freely. s.mean and
-   s.covariance hold what is known of the states: to start elsewhere, write those of a
-   StateEstimate there behind ${name}_init. Outputs are NaN where an input is missing,
-   and from where a run leaves the plausible range on, until all outputs of a row are
-   measured.""")
+   An extended Kalman filter. Without an update the next step goes on freely; a second
+   one of the same row counts as another measurement. s.mean and s.covariance hold what
+   is known of the states: to start elsewhere, write those of a StateEstimate there
+   behind ${name}_init. Outputs are NaN where an input is missing, and from where a run
+   leaves the plausible range on, until all outputs of a row are measured.""")
 
 DEFINES = Template("""\
 #define ${macro}_N_STATES $n_hidden

@@ -92,10 +92,13 @@ class _Member:
         self._filter = make_row_filter(fitted.network.layers, run, network.noise)
         self.begun = False
         self.diverged = False
+        # what was known of the row predicted last before its outputs, and these
+        self._predicted = self._measured = None
 
     def __getstate__(self):
         state = self.belief(), self.begun, self.diverged, self._filter.run.X.copy()
-        return {"network": self._network, "state": state}
+        told = self._predicted, self._measured
+        return {"network": self._network, "state": state, "told": told}
 
     def __setstate__(self, state):
         self._network = state["network"]
@@ -105,8 +108,8 @@ class _Member:
         self._filter.run.X[:] = X
         if begun:
             # as behind the step of this row, which may still be updated
-            predict_row(self._filter, False)
-            self.begun = True
+            self._predict_again()
+        self._predicted, self._measured = state["told"]
 
     def belief(self):
         """Mean and covariance of the row that comes next, or was predicted last."""
@@ -134,6 +137,7 @@ class _Member:
         """Outputs (n_outputs,) of the row with these inputs, in the user's units."""
         scaled = (u[self._numbers] - self._offset) / self._scale
         self._filter.run.X[0, self._places] = scaled
+        self._predicted = None
         was_lost = np.isnan(self._filter.belief.mean[0])
         if not predict_row(self._filter, self.begun):
             self.diverged |= not (was_lost or np.isnan(u).any())
@@ -141,7 +145,25 @@ class _Member:
         scaling = self._network.fitted.scaling
         return self._filter.filtered.outputs[0] * scaling.y_scale + scaling.y_offset
 
+    def _predict_again(self):
+        """The row predicted last, from what is known of it now."""
+        predict_row(self._filter, False)
+        self.begun = True
+
     def update(self, y):
+        """Take outputs (n_outputs,) of the row predicted last, in the user's units.
+
+        Those that were taken of this row before are forgotten, but where ``y`` is NaN.
+        """
+        if self._predicted is None:
+            self._predicted, self._measured = (*self.belief(), self.diverged), y
+        else:
+            self._measured = np.where(np.isnan(y), self._measured, y)
+            self.set(*self._predicted)
+            self._predict_again()
+        self._take(self._measured)
+
+    def _take(self, y):
         scaling, network = self._network.fitted.scaling, self._network
         if np.isnan(self._filter.belief.mean[0]):
             if not np.isfinite(y).all():
@@ -187,10 +209,6 @@ class StateSteps:
         return float(outputs[0])
 
     def update(self):
-        if not self._members[0].begun:
-            raise ValueError(
-                "update takes the outputs of the row predicted last: call step first."
-            )
         outputs = self.memory[self._n_inputs :].copy()
         for member in self._members:
             member.update(outputs)

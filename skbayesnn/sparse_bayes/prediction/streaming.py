@@ -402,6 +402,7 @@ class StreamingPredictor:
         else:
             self._load_inputs(u)
         first = self._steps.step()
+        self._has_stepped = True
         return first if self._flat else self._memory[self._output].copy()
 
     def update(self, y):
@@ -415,8 +416,20 @@ class StreamingPredictor:
         ----------
         y : float or array-like of shape (n_outputs,)
             Measured outputs of the row predicted last. Where it is NaN, the prediction
-            stays.
+            stays. A second call for the same row corrects the first: it replaces what
+            that one has told, but where it is NaN.
+
+        Raises
+        ------
+        ValueError
+            If no row was predicted since the stream was made, or since its state was
+            set.
         """
+        if not self._has_stepped:
+            raise ValueError(
+                "update takes the outputs of the row predicted last, and none was "
+                "predicted yet: call step first."
+            )
         if self._flat and isinstance(y, float):
             self._memory[self._n_inputs] = y
         else:
@@ -447,6 +460,7 @@ class StreamingPredictor:
             )
         out = np.empty((len(X), self._n_outputs))
         self._steps.run(X, out)
+        self._has_stepped |= len(X) > 0
         return out[:, 0] if self._flat else out
 
     @property
@@ -463,6 +477,7 @@ class StreamingPredictor:
     @state.setter
     def state(self, state):
         self._steps.state = state
+        self._has_stepped = False
 
     def _load_inputs(self, u):
         if u is None and not self._n_inputs:
