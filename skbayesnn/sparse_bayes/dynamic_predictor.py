@@ -61,6 +61,7 @@ class DynamicModel(NamedTuple):
     single_output : whether y had one dimension in fit
     bands : what turns standard deviations into bands
     end : of the training record
+    focus : "simulation" or "prediction", what the model was fitted for
     """
 
     ensemble: Ensemble
@@ -70,6 +71,7 @@ class DynamicModel(NamedTuple):
     single_output: bool
     bands: Bands
     end: RecordEnd
+    focus: str = "simulation"
 
 
 def make_lagged_model(networks, weights, record, seen, single_output, end_time=None):
@@ -473,11 +475,9 @@ class DynamicPredictorMixin(
         ValueError
             If no row can be scored, and as ``predict``.
         """
-        if isinstance(horizon, str) and horizon == "auto":
-            # hidden states are fitted to free runs in any case
-            focus = getattr(self, "focus", "simulation")
-            horizon = None if focus == "simulation" else 1
         check_is_fitted(self)
+        if isinstance(horizon, str) and horizon == "auto":
+            horizon = None if self._model.focus == "simulation" else 1
         ensemble = self._model.ensemble
         query = make_query(self, X, y, horizon, None, None, sessions, fill_inputs)
         steps = _steps(y, horizon)

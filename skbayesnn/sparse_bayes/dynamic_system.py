@@ -315,7 +315,7 @@ class DynamicSystemRegressor(
         task = callbacks.begin_fit(None)
         options = settings, space, callbacks, task, COLUMNS_OF_KINDS
         found = search_members(self, data, *options)
-        self._model = found.model
+        self._model = found.model._replace(focus=self.focus)
         kinds = {kind_of(model) for model in found.members.models}
         others = {"kinds_": sorted(kinds), **outliers}
         if "states" not in kinds:

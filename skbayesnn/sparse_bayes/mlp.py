@@ -13,10 +13,11 @@ from .._saved_state import SavedStateMixin, public
 from .._sklearn import DocumentationLinkMixin, fit_context, on_one_blas_thread
 from .._warnings import warn_caller
 from .attributes import network_attributes, set_attributes
+from .kernels.activations import ACTIVATION_NAMES
 from .learning.problem import pose
 from .learning.restarts import learn
 from .learning.unneeded_units import remove_units
-from .parameters import MODEL_CONSTRAINTS, check_hidden_layer_sizes, learning_options
+from .parameters import MODEL_CONSTRAINTS, learning_options
 from .prediction import posterior
 from .regressor_texts import TEXTS
 
@@ -353,9 +354,11 @@ class SparseBayesMLPRegressor(
                 "(n_samples, 1) in fit; this estimator predicts (n_samples, 1).",
                 UserWarning,
             )
+        # of the fit: parameters may have been set since
+        network = self._fitted.network
         regressor = MLPRegressor(
-            hidden_layer_sizes=check_hidden_layer_sizes(self.hidden_layer_sizes),
-            activation=self.activation,
+            hidden_layer_sizes=network.full_sizes[1:-1],
+            activation=ACTIVATION_NAMES[network.activation],
             random_state=self.random_state,
         )
         layers = posterior.unscaled_layers(self._fitted)

@@ -393,7 +393,7 @@ class SparseBayesNARXRegressor(
         )
         told = given.single_output, given.end_time
         model = make_lagged_model(fit.networks, weights, record, seen, *told)
-        self._store(fit, model, regressors)
+        self._store(fit, model._replace(focus=self.focus), regressors)
         if self.focus == "prediction":
             residuals = outputs - posterior.mean(fit.networks[0].fitted, regressors)
             self._set_longer_lags(seen, residuals)

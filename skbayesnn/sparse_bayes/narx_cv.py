@@ -465,7 +465,7 @@ class SparseBayesNARXRegressorCV(
 
     def _store(self, found, outliers):
         """Keep the ensemble, and set all public attributes."""
-        self._model = found.model
+        self._model = found.model._replace(focus=self.focus)
         members = found.members.models
         of_lags = {
             "lag_relevance_": lag_relevance(self, found.model.ensemble, members),

@@ -502,7 +502,11 @@ def test_records_without_inputs(focus):
     options = dict(kinds="states", max_cycles=10, n_estimators=1)
     alone = quietly(dynamic(focus=focus, **options), None, y)
     assert alone.kinds_ == ["states"]
-    assert alone.score(None, y) > 0.98
+    score = alone.score(None, y)
+    assert score > 0.98
+    # of the fit, not of the next one
+    alone.set_params(focus={"simulation": "prediction"}.get(focus, "simulation"))
+    assert alone.score(None, y) == score
     path = alone.predict(np.zeros((150, 0)), y_init=y[:8])
     assert np.abs(path - y).mean() < 0.1
 

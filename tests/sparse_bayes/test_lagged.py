@@ -290,6 +290,9 @@ def test_the_score_is_of_what_the_model_is_for():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(u, y)
         assert model.score(u, y) == model.score(u, y, horizon=horizon)
+        # of the fit, not of the next one
+        model.set_params(focus={1: "simulation", None: "prediction"}[horizon])
+        assert model.score(u, y) == model.score(u, y, horizon=horizon)
     assert model.score(u, y, horizon=1) > model.score(u, y)
 
 

@@ -163,6 +163,17 @@ def test_to_mlp_regressor_predicts_the_same(activation, normalize):
     )
 
 
+@UNFINISHED
+def test_to_mlp_regressor_is_that_of_the_fit():
+    """Parameters that are set afterwards are those of the next one."""
+    X, Y = two_outputs()
+    model = SparseBayesMLPRegressor((6, 4), max_cycles=2, tol=1.0, random_state=0)
+    model.fit(X, Y).set_params(activation="relu", hidden_layer_sizes=7)
+    other = model.to_mlp_regressor()
+    assert other.hidden_layer_sizes == (6, 4) and other.activation == "tanh"
+    assert_allclose(other.predict(X), model.predict(X), rtol=1e-9, atol=1e-9)
+
+
 def test_linear_model_agrees_with_least_squares_and_its_errors():
     """Without hidden layer and prior this is ordinary least squares."""
     rng = np.random.default_rng(0)

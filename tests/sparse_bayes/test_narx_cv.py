@@ -44,6 +44,12 @@ def fitted():
     return quietly(estimator(), *tanks())
 
 
+def test_the_score_is_of_the_focus_of_the_fit(fitted):
+    model = pickle.loads(pickle.dumps(fitted))
+    expected = model.score(*tanks(), horizon=None)
+    assert model.set_params(focus="prediction").score(*tanks()) == expected
+
+
 def lagging(n_rows, seed):
     """A curved valve acts on a level after 14 rows; a disturbance acts at once."""
     rng = np.random.default_rng(seed)
