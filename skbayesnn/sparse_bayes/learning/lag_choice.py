@@ -106,10 +106,9 @@ def _held_out_error(record, rows):
     target = Y[rows] - added_outputs(Y, lags, rows)
     columns = np.column_stack([np.ones(len(rows)), _standardised(regressors)])
     columns = np.column_stack([columns, _standardised(target)])
-    stretch = stretches(starts, N_STRETCHES)[rows]
-    numbers = [k for k in range(N_STRETCHES) if (stretch == k).any()]
-    triangles = [np.linalg.qr(columns[stretch == k], mode="r") for k in numbers]
-    n_rows = [np.count_nonzero(stretch == k) for k in numbers]
+    parts = _held_out_parts(starts, rows)
+    triangles = [np.linalg.qr(columns[part], mode="r") for part in parts]
+    n_rows = [np.count_nonzero(part) for part in parts]
     n_known = columns.shape[1] - Y.shape[1]
     errors = []
     for k, held_out in enumerate(triangles):
@@ -118,6 +117,18 @@ def _held_out_error(record, rows):
         left = held_out[:, n_known:] - held_out[:, :n_known] @ weights
         errors.append(np.linalg.norm(left) / np.sqrt(n_rows[k]))
     return float(np.exp(np.log(np.maximum(errors, LEAST_ERROR)).mean()))
+
+
+def _held_out_parts(starts, rows):
+    """Which of the ``rows`` are in each stretch that is left out, as masks.
+
+    Rows that all are in one stretch of their sessions, as where outputs were measured
+    for a short time only, are cut by themselves.
+    """
+    stretch = stretches(starts, N_STRETCHES)[rows]
+    if len(np.unique(stretch)) == 1:
+        stretch = stretches([0, len(rows)], N_STRETCHES)
+    return [stretch == k for k in np.unique(stretch)]
 
 
 def _standardised(columns):

@@ -201,3 +201,16 @@ def test_differences_and_several_signals():
     two = np.hstack([y, rng.standard_normal((400, 1))])
     both = SparseBayesNARXRegressor(hidden_layer_sizes=()).fit(u, two)
     assert both.output_lags_ == {"y0": [1, 2, 3], "y1": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("measured", [slice(0, 190), slice(400, 590)])
+def test_outputs_that_were_measured_for_a_short_time(measured):
+    """They all are in one of the stretches that are left out in turn."""
+    u, y = autoregression(5, 1000)
+    short = np.full_like(y, np.nan)
+    short[measured] = y[measured]
+    assert choose_lag(records_of(u, short))[0] == 5
+    short_inputs = np.full_like(u, np.nan)
+    short_inputs[measured] = u[measured]
+    assert choose_lag(records_of(short_inputs, y))[0] == 5
+    assert learn(u, short).max_lag_ == 5
