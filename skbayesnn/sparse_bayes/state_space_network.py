@@ -21,6 +21,7 @@ from .learning.state_space_problem import pose_state_space
 from .parameters import STATE_SPACE_CONSTRAINTS, learning_options
 from .prediction.hidden_states import make_network, rows_that_tell
 from .prediction.told_runs import predicts
+from .records.lags import usual_length
 from .records.state_runs import without_gaps
 from .regressor_texts import TEXTS
 from .training_record import check_training_record, no_sample_weight
@@ -82,7 +83,7 @@ class SparseBayesStateSpaceRegressor(
     ----------------
     linear_lags : int, default=15
         Lags of the linear ARX model behind the linear starts; no more than a third of
-        the shortest session.
+        the shortest session, but for short ones with a tenth of all rows together.
     output : {"level", "difference"}, default="level"
         What the network says: the outputs, or what is added to them from row to row.
         Choose "difference" for an integrating system, such as a position that follows
@@ -273,7 +274,7 @@ class SparseBayesStateSpaceRegressor(
         vars(self).update(given.attributes)
         options = learning_options(self._fixed_parameters(), given.Y.shape[1])
         U, Y, starts = without_gaps(given.U, given.Y, given.starts)
-        lag = max(1, min(self.linear_lags, int(np.diff(starts).min()) // 3))
+        lag = max(1, min(self.linear_lags, usual_length(starts) // 3))
         difference = self._check_output(Y.shape[1])
         arguments = U, Y, starts, self.n_states, lag, difference
         earlier = start if fit is None else fit.networks[0].start

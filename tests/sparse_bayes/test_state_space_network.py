@@ -13,7 +13,12 @@ from skbayesnn import SparseBayesStateSpaceRegressor
 from skbayesnn.datasets import make_coupled_drives
 from skbayesnn.exceptions import DivergenceWarning, ExtrapolationWarning
 from skbayesnn.sparse_bayes import state_space_network
-from skbayesnn.sparse_bayes.learning import order_search, restarts
+from skbayesnn.sparse_bayes.learning import (
+    order_search,
+    restarts,
+    state_space_problem,
+)
+from skbayesnn.sparse_bayes.learning.realization import realize
 from skbayesnn.sparse_bayes.learning.result import Fit
 from skbayesnn.sparse_bayes.prediction import state_forecast
 
@@ -42,6 +47,31 @@ def test_a_linear_system_is_found(model):
     )
     assert model.noise_variance_ == pytest.approx(0.05**2, rel=0.3)
     assert model.order_ == 2
+
+
+@pytest.mark.parametrize("output", ["level", "difference"])
+@pytest.mark.filterwarnings("ignore:.*still falling")
+def test_a_fragment_does_not_shorten_the_linear_model(monkeypatch, output):
+    """A missing input near the start of a record leaves one, for example."""
+    found = []
+
+    def spy(*arguments):
+        found.append(realize(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(state_space_problem, "realize", spy)
+    U, y, _, _ = cases.records((300,), noise=0.05)
+    if output == "difference":
+        y = np.cumsum(y)
+    network = SparseBayesStateSpaceRegressor(
+        3, output=output, hidden_layer_sizes=(), n_restarts=1, max_cycles=1
+    )
+    gap = U.copy()
+    gap[2] = np.nan
+    for inputs in (U[3:], gap):
+        network.fit(inputs, y[-len(inputs) :])
+    whole, fragment = (np.sort_complex(np.linalg.eigvals(one.A)) for one in found)
+    np.testing.assert_allclose(fragment, whole, atol=1e-3)
 
 
 def test_simulation_from_a_few_outputs(model):

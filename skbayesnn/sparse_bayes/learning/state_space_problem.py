@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..network import init_network, join_layers, prune, split_layers
+from ..records.lags import usual_length
 from ..records.layout import Stage
 from ..records.state_runs import lay_out_for_fit
 from . import prior as priors
@@ -216,7 +217,9 @@ def _linear_model(U, Y, starts, n_states, lag, difference):
         last[starts[1:] - 1] = True
         U, Y = U[~last], np.diff(Y, axis=0)[~last[:-1]]
         starts = starts - np.arange(len(starts))
-    return realize(U, Y, starts, n_states, min(lag, int(np.diff(starts).min())))
+    # nothing is left where all sessions have one row and differences are asked for
+    lag = min(lag, usual_length(starts)) if len(Y) else 1
+    return realize(U, Y, starts, n_states, lag)
 
 
 def _scaling(U, Y, n_states, n_sessions, earlier):
