@@ -272,7 +272,7 @@ class DynamicSystemRegressor(
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
     @on_one_blas_thread
-    def fit(self, X, y, sessions=None):
+    def fit(self, X, y, *, sessions=None):
         """Choose the kind of model and its settings, and learn it.
 
         Parameters

@@ -325,7 +325,7 @@ class SparseBayesNARXRegressorCV(
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
     @on_one_blas_thread
-    def fit(self, X, y, sessions=None):
+    def fit(self, X, y, *, sessions=None):
         """Choose lags and prior strength, and learn the ensemble.
 
         Parameters

@@ -223,7 +223,7 @@ class SparseBayesStateSpaceRegressor(
     @restore_on_failure
     @fit_context(prefer_skip_nested_validation=True)
     @on_one_blas_thread
-    def fit(self, X, y, sessions=None):
+    def fit(self, X, y, *, sessions=None):
         """Learn the model from one or several records.
 
         Parameters

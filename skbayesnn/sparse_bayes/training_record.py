@@ -61,6 +61,12 @@ def no_sample_weight(fit):
                 "outputs that shall not count to NaN; to let a whole record count k "
                 "times, append it k times, each with an id of its own in sessions."
             )
+        if len(args) > 2:
+            # of others, and of score, the third argument is sample_weight
+            raise TypeError(
+                f"{type(self).__name__}.fit takes two arguments without a name, X and "
+                f"y; got {len(args)}. Pass the ids of records by name, as sessions=..."
+            )
         return fit(self, *args, **kwargs)
 
     return wrapper

@@ -124,6 +124,9 @@ def test_a_record_has_no_weights(model):
     X, y, weights = data()
     with pytest.raises(TypeError, match=r"takes no sample_weight.*NaN.*sessions"):
         model.fit(X, y, sample_weight=weights)
+    # as the third argument of a scikit-learn estimator they would be sessions
+    with pytest.raises(TypeError, match="got 3. Pass the ids of records by name"):
+        model.fit(X, y, weights)
     assert not vars(model).keys() & {"n_features_in_", "history_"}
     assert not has_fit_parameter(model, "sample_weight")
     pipeline = Pipeline([("scale", StandardScaler()), ("model", model)])
@@ -147,7 +150,7 @@ def test_a_record_that_is_appended_again_counts_twice():
         1, 1, include_current_input=False, hidden_layer_sizes=(), reg_lambda=0.0
     )
     sessions = np.repeat(np.arange(3), 80)
-    model.fit(u[order].reshape(-1, 1), y[order].ravel(), sessions)
+    model.fit(u[order].reshape(-1, 1), y[order].ravel(), sessions=sessions)
     past = [np.column_stack([u[k, :-1], y[k, :-1], np.ones(79)]) for k in (0, 1)]
     root = np.sqrt(np.repeat([1.0, 2.0], 79))
     A, b = root[:, None] * np.concatenate(past), root * y[:, 1:].ravel()
