@@ -15,6 +15,7 @@ from skbayesnn import (
     SparseBayesNARXRegressor,
     SparseBayesNARXRegressorCV,
 )
+from skbayesnn.sparse_bayes.parameters import check_grid
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))
@@ -103,8 +104,20 @@ def test_beyond_the_bounds_is_refused(make, name, value):
 
 def test_lags_of_a_search_have_the_same_bound():
     model = SparseBayesNARXRegressorCV(lags=(10**9,), max_cycles=2)
-    with pytest.raises(ValueError, match="lags must be .* up to 100000"):
+    with pytest.raises(ValueError, match="lags must be .* from 1 to 100000"):
         model.fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["lags", "n_states", "reg_lambdas"])
+def test_candidates_of_a_search_follow_one_rule(name):
+    """A sequence, in any order; what is repeated is one candidate."""
+    assert check_grid("auto", name) == "auto"
+    for given in ((2, 1, 2), [2, 1], np.array([1, 2], dtype=np.uint8)):
+        assert check_grid(given, name) == [1, 2]
+    wrong = [2, (), [[1, 2]], [[1], [2, 3]], (-1,), ("a",), (None,), (1j,), (True,)]
+    for given in [*wrong, (10**40,), (np.nan,), {1: 2}]:
+        with pytest.raises(ValueError, match=f"{name} must be 'auto' or a sequence of"):
+            check_grid(given, name)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from .narx_cv import SparseBayesNARXRegressorCV
 from .parameters import (
     DYNAMIC_CONSTRAINTS,
     check_hidden_layer_sizes,
+    check_grid,
     check_kinds,
-    check_numbers_of_states,
 )
 from .prediction.hidden_states import rows_that_tell
 from .regressor_texts import TEXTS
@@ -304,8 +304,8 @@ class DynamicSystemRegressor(
         kinds = check_kinds(self.kinds)
         of_lags = self._estimator_of_lags()
         data, lags, longest = of_lags._cut(given)
-        strengths = of_lags._check_strengths()
-        states = check_numbers_of_states(self.n_states)
+        strengths = check_grid(self.reg_lambdas, "reg_lambdas")
+        states = check_grid(self.n_states, "n_states")
         data, outliers = without_outliers(data, self.outliers, self.noise)
         data, offered = self._as_rows_allow(data, kinds, lags, states)
         settings = self._settings_of_fits(of_lags, data)

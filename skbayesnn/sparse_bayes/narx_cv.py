@@ -16,14 +16,11 @@ from .learning.dead_times import dead_times
 from .learning.integration import may_integrate
 from .learning.lag_choice import longest_between_gaps
 from .parameters import (
-    LARGEST,
     SEARCH_CONSTRAINTS,
     SHARED_BY_FITS,
-    SMALLEST,
-    are_strengths,
+    check_grid,
     check_hidden_layer_sizes,
 )
-from .records.lags import expand_lags
 from .records.layout import check_horizons
 from .regressor_texts import TEXTS
 from .search.cut_record import CutRecord, check_windows
@@ -357,7 +354,7 @@ class SparseBayesNARXRegressorCV(
         given = check_training_record(self, X, y, sessions)
         check_horizons(self.horizon_schedule)
         data, lags, longest = self._cut(given)
-        strengths = self._check_strengths()
+        strengths = check_grid(self.reg_lambdas, "reg_lambdas")
         check_windows(data, lags)
         data, outliers = without_outliers(data, self.outliers, self.noise)
         space = self._search_space(data, lags, strengths, longest)
@@ -387,7 +384,9 @@ class SparseBayesNARXRegressorCV(
         longest : int
             Lag of which the stretches hold two windows.
         """
-        candidates = self._check_lags()
+        candidates = check_grid(self.lags, "lags")
+        if candidates == "auto":
+            candidates = list(range(1, MEANT_LAG + 1))
         measured = np.isfinite(given.Y).any(axis=1) & np.isfinite(given.U).all(axis=1)
         folds, longest = cut_measured(given.starts, measured, self.cv, candidates)
         shortest = candidates[0]
@@ -403,31 +402,6 @@ class SparseBayesNARXRegressorCV(
         lags = [lag for lag in candidates if lag <= longest]
         lags = self.lags if isinstance(self.lags, str) else lags
         return CutRecord(given, folds), lags, longest
-
-    def _check_lags(self):
-        """Sorted candidates; for "auto" the lags for which the record is cut."""
-        if isinstance(self.lags, str) and self.lags == "auto":
-            return list(range(1, MEANT_LAG + 1))
-        candidates = expand_lags(np.atleast_1d(self.lags), "lags")
-        if not candidates or candidates[0] < 1:
-            raise ValueError(
-                f"lags must be 'auto' or hold positive integers; got {self.lags!r}."
-            )
-        return candidates
-
-    def _check_strengths(self):
-        """Strengths from the weakest to the strongest, or "auto"."""
-        if isinstance(self.reg_lambdas, str) and self.reg_lambdas == "auto":
-            return self.reg_lambdas
-        strengths = np.unique(self.reg_lambdas)
-        numbers = np.issubdtype(strengths.dtype, np.number)
-        if not (numbers and len(strengths) and are_strengths(strengths).all()):
-            raise ValueError(
-                "reg_lambdas must be 'auto' or hold finite numbers that are not "
-                f"negative, each 0 or between {SMALLEST:.0e} and {LARGEST:.0e}; got "
-                f"{self.reg_lambdas!r}."
-            )
-        return [float(s) for s in strengths]
 
     def _search_space(self, data, lags, strengths, longest):
         """The `SearchSpace` of models of lags."""

@@ -256,18 +256,48 @@ def check_kinds(kinds):
     return found
 
 
-def check_numbers_of_states(n_states):
-    """Sorted numbers of states, or "auto"."""
-    if isinstance(n_states, str):
-        return n_states
-    found = np.unique(np.asarray(n_states))
-    valid = found.size and np.issubdtype(found.dtype, np.integer)
-    if not valid or found[0] < 1 or found[-1] > MAX_STATES:
+def are_strengths(values):
+    """Whether numbers may be strengths of the prior, element by element."""
+    return (values == 0.0) | ((values >= SMALLEST) & (values <= LARGEST))
+
+
+# What the candidates of a search may be: kinds of types, and values.
+GRIDS = {
+    "lags": (
+        "iu",
+        lambda lags: (lags >= 1) & (lags <= MAX_LAG),
+        f"integers from 1 to {MAX_LAG}",
+    ),
+    "n_states": (
+        "iu",
+        lambda numbers: (numbers >= 1) & (numbers <= MAX_STATES),
+        f"integers from 1 to {MAX_STATES}",
+    ),
+    "reg_lambdas": (
+        "iuf",
+        are_strengths,
+        f"numbers that are 0 or between {SMALLEST:.0e} and {LARGEST:.0e}",
+    ),
+}
+
+
+def check_grid(values, name):
+    """Sorted candidates of a search, each once, or "auto"."""
+    if isinstance(values, str):
+        return values
+    kinds, valid, expected = GRIDS[name]
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        # rows of different lengths
+        found = np.array(None)
+    right = found.ndim == 1 and found.size and found.dtype.kind in kinds
+    if not (right and valid(found).all()):
         raise ValueError(
-            f"n_states must be 'auto' or hold integers from 1 to {MAX_STATES}; got "
-            f"{n_states!r}."
+            f"{name} must be 'auto' or a sequence of {expected}, the candidates; got "
+            f"{values!r}."
         )
-    return found.tolist()
+    return np.unique(found.astype(np.float64 if "f" in kinds else int)).tolist()
 
 
 def check_groups(groups):
@@ -280,11 +310,6 @@ def check_groups(groups):
             f"got {groups!r}."
         )
     return kinds
-
-
-def are_strengths(values):
-    """Whether numbers may be strengths of the prior, element by element."""
-    return (values == 0.0) | ((values >= SMALLEST) & (values <= LARGEST))
 
 
 def check_reg_lambda(reg_lambda, n_layers, skip=False):

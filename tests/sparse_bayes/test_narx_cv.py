@@ -274,7 +274,8 @@ def test_no_lag_is_short_enough():
     [
         (dict(lags=()), "lags"),
         (dict(lags=(0, 2)), "lags"),
-        (dict(lags=(2, 2)), "lags"),
+        (dict(lags=[[2], [3]]), "lags must be 'auto' or a sequence of integers from 1"),
+        (dict(lags=[[2], [3, 4]]), "lags must be"),
         (dict(lags=(1.5,)), "lags"),
         (dict(lags=3), "lags"),
         (dict(reg_lambdas=()), "reg_lambdas"),
