@@ -19,8 +19,8 @@ from .forecasting import ForecastMixin
 from .narx_cv import SparseBayesNARXRegressorCV
 from .parameters import (
     DYNAMIC_CONSTRAINTS,
-    check_hidden_layer_sizes,
     check_grid,
+    check_hidden_layer_sizes,
     check_kinds,
 )
 from .prediction.hidden_states import rows_that_tell
