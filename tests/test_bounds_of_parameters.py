@@ -108,6 +108,13 @@ def test_lags_of_a_search_have_the_same_bound():
         model.fit(X, Y)
 
 
+@pytest.mark.parametrize("name", ["reg_lambda", "noise_variance"])
+@pytest.mark.parametrize("value", [["a"], [[1.0], [1.0, 2.0]]])
+def test_what_is_no_number_is_named(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be a number or one number per"):
+        fit(perceptron(**{name: value}))
+
+
 @pytest.mark.parametrize("name", ["lags", "n_states", "reg_lambdas"])
 def test_candidates_of_a_search_follow_one_rule(name):
     """A sequence, in any order; what is repeated is one candidate."""

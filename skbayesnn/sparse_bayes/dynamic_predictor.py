@@ -476,6 +476,11 @@ class DynamicPredictorMixin(
             If no row can be scored, and as ``predict``.
         """
         check_is_fitted(self)
+        if y is None:
+            raise ValueError(
+                "y must hold the measured outputs with which predictions are compared; "
+                "got None."
+            )
         if isinstance(horizon, str) and horizon == "auto":
             horizon = None if self._model.focus == "simulation" else 1
         ensemble = self._model.ensemble

@@ -1,5 +1,7 @@
 """Forecasts: what follows on a record, with bands and possible paths."""
 
+from numbers import Real
+
 import numpy as np
 from scipy.special import ndtri
 from sklearn.utils import Bunch
@@ -110,8 +112,10 @@ class ForecastMixin:
         """
         check_is_fitted(self)
         n_paths = checks.check_count(n_paths, "n_paths", 0)
-        if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage must be between 0 and 1; got {coverage!r}.")
+        if not (isinstance(coverage, Real) and 0.0 < coverage < 1.0):
+            raise ValueError(
+                f"coverage must be a number between 0 and 1; got {coverage!r}."
+            )
         check_way(fill_inputs)
         end, zone = self._model.end, getattr(self, "_time_zone", None)
         calendar = getattr(self, "_calendar", None)

@@ -27,6 +27,7 @@ from .learning.longer_lags import explained_by_longer_lags
 from .learning.problem import pose
 from .learning.restarts import learn
 from .parameters import (
+    DEFAULTS,
     LAGGED_CONSTRAINTS,
     check_combination,
     check_session_lengths,
@@ -435,6 +436,15 @@ class SparseBayesNARXRegressor(
                 "warm_start=True resumes from the network of the previous fit. Keep "
                 "input_lags, output_lags, include_current_input, output and the "
                 "numbers of inputs and outputs, or set warm_start=False."
+            )
+        before, focus = self._learned.start.groups, self._model.focus
+        others = focus != self.focus and DEFAULTS[self.focus].groups != before
+        if _is_auto(self.groups) and others:
+            raise ValueError(
+                "warm_start=True resumes from the network of the previous fit, whose "
+                f"weights have groups={before}; groups='auto' stands for others with "
+                f"focus={self.focus!r}. Keep focus={focus!r}, set groups={before}, or "
+                "set warm_start=False."
             )
         return self._learned.start
 

@@ -315,7 +315,7 @@ def check_groups(groups):
 def check_reg_lambda(reg_lambda, n_layers, skip=False):
     """Strengths as an array, one per weight layer and one for the skip connection."""
     n_layers = n_layers + skip
-    strengths = np.asarray(reg_lambda, dtype=np.float64)
+    strengths = _as_numbers(reg_lambda, "reg_lambda", "weight layer")
     if strengths.ndim > 1 or (strengths.ndim == 1 and len(strengths) != n_layers):
         raise ValueError(
             f"reg_lambda must be a number or one number per weight layer ({n_layers} "
@@ -330,11 +330,20 @@ def check_reg_lambda(reg_lambda, n_layers, skip=False):
     return np.broadcast_to(strengths, (n_layers,)).copy()
 
 
+def _as_numbers(values, name, each):
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be a number or one number per {each}; got {values!r}."
+        ) from error
+
+
 def check_noise_variance(noise_variance, n_outputs):
     """Noise variances (n_outputs,) in squared units of y, or "auto"."""
     if isinstance(noise_variance, str):
         return noise_variance
-    noise = np.asarray(noise_variance, dtype=np.float64)
+    noise = _as_numbers(noise_variance, "noise_variance", "output")
     if noise.ndim > 1 or (noise.ndim == 1 and len(noise) != n_outputs):
         raise ValueError(
             "noise_variance must be 'auto', a number, or one number per output "

@@ -240,7 +240,8 @@ def test_what_a_forecast_needs(model):
             "no max_lag_=2 rows in turn with all",
         ),
         (dict(X_future=BEHIND, X_past=U, y_past=Y[:-1]), "inconsistent numbers"),
-        (dict(X_future=BEHIND, coverage=1.0), "coverage must be between 0 and 1"),
+        (dict(X_future=BEHIND, coverage=1.0), "coverage must be a number between 0"),
+        (dict(X_future=BEHIND, coverage="a"), "coverage must be .* got 'a'"),
         (dict(X_future=BEHIND, n_paths=-1), "n_paths must be an integer of at least 0"),
         (dict(X_future=BEHIND, fill_inputs="mean"), "fill_inputs must be None"),
     ):

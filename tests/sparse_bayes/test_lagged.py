@@ -331,6 +331,25 @@ def test_nothing_to_score_names_both_reasons():
         model.score(u, y)
 
 
+def test_a_score_needs_outputs():
+    u, y = record(80)
+    model = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=(), tol=1.0).fit(u, y)
+    with pytest.raises(ValueError, match="y must hold the measured outputs .* None"):
+        model.score(u, None)
+
+
+def test_a_warm_start_with_another_focus():
+    """The groups by default differ, which the user has not set."""
+    u, y = record(80)
+    model = SparseBayesNARXRegressor(1, 1, tol=1.0, random_state=0, warm_start=True)
+    model.fit(u, y).set_params(focus="simulation")
+    problem = r"Keep focus='prediction', set groups=\('row', 'column'\), or"
+    with pytest.raises(ValueError, match=problem):
+        model.fit(u, y)
+    model.set_params(groups=("row", "column")).fit(u, y)
+    assert model.score(u, y) == model.score(u, y, horizon=None)
+
+
 def test_what_a_free_run_cannot_begin_with():
     u, y = record(80)
     model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=(), tol=1.0).fit(u, y)
