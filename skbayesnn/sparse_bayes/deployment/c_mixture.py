@@ -24,9 +24,9 @@ USAGE = Template("""\
    ${name}_update(&s, y);      takes what was measured in this row; NaN: not measured
 
    Networks on lags, and extended Kalman filters of networks with hidden states. Without
-   an update the next step goes on freely; a second one of the same row is for filters
-   another measurement. Outputs are NaN where a value is missing, and from where the runs
-   leave the plausible range on.""")
+   an update the next step goes on freely; for filters, a second one of the same row
+   counts as another measurement. Outputs are NaN where a value is missing, and from
+   where the runs leave the plausible range on.""")
 
 # Those of the file are in its frame; a part has networks of its own.
 PART_DEFINES = Template("""\
