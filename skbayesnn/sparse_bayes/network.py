@@ -182,7 +182,7 @@ def _remove_dead_units(values, kept, alive, activation):
 
 
 def expand(network, values, fill=0.0):
-    """Values a parameter, laid out again as in the full network.
+    """Arrange one value per parameter in the shapes of the full network.
 
     Returns
     -------

@@ -122,7 +122,10 @@ def _from_complete_windows(query, reach):
 
 
 def with_filled_inputs(query, way):
-    """The query without missing inputs, by a way of `missing_inputs`; None for none."""
+    """The query with missing inputs filled in.
+
+    ``way`` is one of those of `missing_inputs`; None leaves them missing.
+    """
     record = query.record
     U = fill_missing(record.U, record.starts, way)
     return query._replace(record=record._replace(U=U))

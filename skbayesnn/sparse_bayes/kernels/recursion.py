@@ -29,7 +29,7 @@ COLUMNS = 64
 
 
 class Terms(NamedTuple):
-    """The past outputs on which a row depends, one a position.
+    """The output and the lag of each past output on which a row depends.
 
     output, lag : (n_terms,) int64
     """

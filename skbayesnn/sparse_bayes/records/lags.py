@@ -21,7 +21,7 @@ FEW = 0.1
 
 @saved_as("Lags")
 class Lags(NamedTuple):
-    """One regressor a position.
+    """The signal and the lag of each regressor.
 
     signal : (n_regressors,) int64, number of the signal
     lag : (n_regressors,) int64, how many rows back
