@@ -60,7 +60,7 @@ class DynamicModel(NamedTuple):
     step_variance : (n_outputs,) mean square of the steps from row to row
     single_output : whether y had one dimension in fit
     bands : what turns standard deviations into bands
-    end : of the training record
+    end : the last rows of the training record, behind which forecasts begin
     focus : "simulation" or "prediction", what the model was fitted for
     """
 
@@ -201,7 +201,7 @@ class DynamicPredictorMixin(
             hidden states, that of the state at the start as well.
             Where an input of the window is outside the range of the training record, or
             a free run is, they grow with the distance.
-        state : SimulationState or StateEstimate, default=None
+        state : SimulationState, StateEstimate or EnsembleState, default=None
             Where an earlier free run stopped; ``X`` holds the rows that follow. The
             predictions are those of one run through all rows.
         return_state : bool, default=False
@@ -228,8 +228,9 @@ class DynamicPredictorMixin(
             ``output="difference"`` that is asked of its steps.
         y_std : ndarray shaped like y_pred
             Only if ``return_std=True``.
-        state_after : SimulationState or StateEstimate
-            Only if ``return_state=True``; the latter of a model with hidden states.
+        state_after : SimulationState, StateEstimate or EnsembleState
+            Only if ``return_state=True``; the second of a model with hidden states, the
+            third of an ensemble of both kinds.
 
         Raises
         ------
@@ -301,7 +302,7 @@ class DynamicPredictorMixin(
             Measured outputs of these rows, at least ``max_lag_`` (any number for hidden
             states). Without them, inputs and outputs are taken to have been at their
             training means, or the hidden states at theirs.
-        state : SimulationState or StateEstimate, default=None
+        state : SimulationState, StateEstimate or EnsembleState, default=None
             Where an earlier free run stopped, instead of ``X_init`` and ``y_init``.
 
         Returns
@@ -377,8 +378,8 @@ class DynamicPredictorMixin(
             Measured outputs from which the free runs start.
         X_init : array-like of shape (n_init, n_inputs), default=None
             Inputs of the rows before ``X``, one per row of ``y_init``.
-        sessions : array-like of shape (n_rows,), default=None
-            The record each row belongs to.
+        sessions : array-like of shape (n_rows,) or "infer", default=None
+            The record each row belongs to, as in ``predict``.
         n_samples : int, default=100
             Number of draws. Those of an ensemble come from its members in proportion to
             ``estimator_weights_``, in random order.
@@ -455,8 +456,8 @@ class DynamicPredictorMixin(
             window, nor those of a free run behind a missing input.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows in the score.
-        sessions : array-like of shape (n_samples,), default=None
-            The record each row belongs to.
+        sessions : array-like of shape (n_samples,) or "infer", default=None
+            The record each row belongs to, as in ``predict``.
         horizon : int, None or "auto", default="auto"
             Steps ahead; None scores the free run from the first ``max_lag_`` measured
             outputs. "auto" scores what the model was fitted for: one step, or the

@@ -162,14 +162,7 @@ class DynamicSystemRegressor(
         of cycles of their last stage, and 0 for lags.
     summary_ : str
         One line: what was chosen, and its error beside those of the references.
-    band_factor_ : ndarray of shape (n_outputs_,)
-        Factor by which the standard deviations of free runs are multiplied: the median,
-        over the stretches that were held out, of the factor with which the 95 % band
-        holds 95 % of the rows there, or its square root where that is below 1. It is
-        not below 1 for a linear model, and after an input has left the range of the
-        training record; nor where models of differences were tried, where it is larger
-        by what the candidates drift. Bands are never narrower than the noise and the
-        uncertain hidden states at the start would give alone.
+    {{band_factor}}
     max_lag_ : int
         Rows needed before the first prediction with ``y``: the longest lag, or four for
         each hidden state.

@@ -37,12 +37,13 @@ class SparseBayesMLPRegressor(
     the marginal likelihood (Laplace approximation with the Gauss-Newton curvature).
     The variance of a group that the data do not need goes to zero, and the group is
     pruned. Each cycle is Algorithm 1 of [1]_: a regularised fit of the weights, the
-    update of the variances, and pruning. Last, inputs and hidden units are left out one
-    after the other, each for some cycles, and stay out where neither the objective nor
-    the log marginal likelihood gets worse by more than chance: log n and half of it,
-    for n observations, the price of the Bayesian information criterion. Fits with
-    ``kappa_variance`` and ``kappa_weight`` of 0, with a ``reg_lambda`` of 0, with
-    ``reweight=False`` or with a diagonal curvature keep them all.
+    update of the variances, and pruning. Finally, inputs and hidden units are removed
+    on trial, one at a time, each for some cycles. One stays removed if neither the
+    objective nor the log marginal likelihood gets worse by more than chance: log n for
+    the objective and half of it for the likelihood, with n observations, the price of
+    the Bayesian information criterion. Fits with ``kappa_variance`` and
+    ``kappa_weight`` of 0, with a ``reg_lambda`` of 0, with ``reweight=False`` or with a
+    diagonal curvature keep them all.
 
     Before that, a fit in which the data determine more parameters than half of the
     observations, and which may follow its noise, begins anew with three times the
@@ -295,6 +296,12 @@ class SparseBayesMLPRegressor(
             Predictions, in units of y.
         y_std : ndarray shaped like y
             Only if ``return_std=True``.
+
+        Raises
+        ------
+        ValueError
+            For another number of features than in ``fit``, other names or another
+            order, and for values that are missing, infinite or too large.
         """
         X = self._check_inputs(X)
         mean = self._shape_like_y(posterior.mean(self._fitted, X))

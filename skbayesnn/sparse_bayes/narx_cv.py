@@ -184,14 +184,7 @@ class SparseBayesNARXRegressorCV(
     lag_relevance_ : dict of str to float
         For each regressor of any member, the weighted root mean square of its
         relevances in the members; 0 where a member lacks it.
-    band_factor_ : ndarray of shape (n_outputs_,)
-        Factor by which the standard deviations of free runs are multiplied: the median,
-        over the stretches that were held out, of the factor with which the 95 % band
-        holds 95 % of the rows there, or its square root where that is below 1. It is
-        not below 1 for a linear model, and after an input has left the range of the
-        training record; nor where models of differences were tried, where it is larger
-        by what the candidates drift. Bands are never narrower than the noise would give
-        alone.
+    {{band_factor}}
     reg_lambda_ : float
         Strength of the prior of the first network, 0 for a linear ARX model.
     max_lag_ : int

@@ -465,12 +465,14 @@ class StreamingPredictor:
 
     @property
     def state(self):
-        """The rows that the next step reaches, as a copy; set it to resume from others.
+        """What the next step needs of the past, as a copy; set it to resume elsewhere.
 
         Returns
         -------
-        state : SimulationState
-            It can be given to ``predict`` and ``stream`` of the same model as well.
+        state : SimulationState, StateEstimate or EnsembleState
+            The rows that lags reach, what is known of hidden states, or, for an
+            ensemble of both kinds, one of these for each network. It can be given to
+            ``predict`` and ``stream`` of the same model as well.
         """
         return self._steps.state
 
