@@ -1,5 +1,6 @@
 """Stamps of rows: what they must be, and what follows from them."""
 
+import pickle
 import warnings
 from types import SimpleNamespace
 
@@ -314,6 +315,17 @@ def test_forecasts_go_on_by_the_calendar(index, given):
     fitted = model().fit(X, Y)
     ahead = fitted.forecast(X_future=PLANNED[n:], X_past=X[:n], y_past=Y[:n])
     assert_array_equal(ahead.time, universal(index)[n:])
+
+
+@pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.SamplingWarning")
+@pytest.mark.parametrize("index", CALENDARS.values(), ids=CALENDARS)
+def test_forecasts_go_on_by_the_calendar_of_the_training_record(index):
+    X, n = FRAME.set_axis(index), 80
+    fitted = pickle.loads(pickle.dumps(model().fit(X[:n], Y[:n])))
+    assert_array_equal(fitted.forecast(X_future=PLANNED[n:]).time, universal(index)[n:])
+    # a fit to a record without a calendar forgets that of the last one
+    fitted.fit(FRAME[:n], Y[:n])
+    assert_array_equal(fitted.forecast(X_future=PLANNED[n:]).time, TIMES[n:])
 
 
 @pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.SamplingWarning")

@@ -20,6 +20,7 @@ OF_INPUTS = (
     "output_names_",
     "sampling_time_",
     "_time_zone",
+    "_calendar",
 )
 
 
@@ -121,6 +122,7 @@ def check_training_record(estimator, X, y, sessions):
     if sampling_time is not None:
         estimator.sampling_time_ = sampling_time
         estimator._time_zone = axis.zone
+        estimator._calendar = axis.calendar
     attributes = {k: v for k, v in vars(estimator).items() if k in OF_INPUTS}
     end_time = None if sampling_time is None else axis.stamps[-1]
     return TrainingRecord(U, Y, starts, y.ndim == 1, attributes, end_time)
