@@ -499,10 +499,26 @@ class StateSpaceModel:
         u = _as_vector(u_mean if u is None else u, self.n_inputs, "u", "inputs")
         y = _as_vector(y_mean if y is None else y, self.n_outputs, "y", "outputs")
         change = np.zeros((n_steps, self.n_inputs))
-        change[rows, k] = amplitude
+        change[rows, k] = _check_amplitude(amplitude, self.input_names[k])
         forecast = responses.respond(self._equations, u, y, change)
         time = np.arange(n_steps) * (self.sampling_time or 1)
         return responses.Response(time, forecast.mean, forecast.std)
+
+
+def _check_amplitude(amplitude, name):
+    """The change of one input, a finite number."""
+    value = np.asarray(amplitude)
+    if (
+        value.size != 1
+        or value.dtype.kind not in "fiub"
+        or not np.isfinite(value).all()
+    ):
+        found = f"{value.size} values" if value.size != 1 else repr(amplitude)
+        raise ValueError(
+            f"amplitude must be one number, the change of the input {name}; got "
+            f"{found}. Choose the input by input=..., and respond to one at a time."
+        )
+    return float(value.item())
 
 
 def _as_vector(value, length, name, what):

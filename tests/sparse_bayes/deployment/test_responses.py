@@ -312,6 +312,23 @@ def test_inputs_by_name(simple):
         simple.step_response(0)
 
 
+@pytest.mark.parametrize(
+    "amplitude, found",
+    [
+        ([5, 0], "2 values"),
+        ([], "0 values"),
+        ("5", "'5'"),
+        (None, "None"),
+        (np.nan, "nan"),
+    ],
+)
+def test_an_amplitude_is_one_number(simple, amplitude, found):
+    problem = f"amplitude must be one number, the change of the input x0; got {found}."
+    for call in (simple.step_response, simple.impulse_response):
+        with pytest.raises(ValueError, match=problem):
+            call(5, amplitude=amplitude)
+
+
 def test_the_static_gain_of_an_ensemble():
     space = fit_model("other lags").to_state_space()
     values = np.array([-0.3, 0.1, 0.5])
