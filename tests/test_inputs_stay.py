@@ -131,7 +131,9 @@ MACHINE = {
         "both", betas=np.linspace(0.0, 1.0, 5), X=take(V), random_state=0
     ),
     "impute": lambda m, take: m.impute(take(GAPS), n_steps=4),
-    "impute, sample": lambda m, take: m.impute(take(GAPS), strategy="sample"),
+    "impute, sample": lambda m, take: m.impute(
+        take(GAPS), strategy="sample", random_state=0
+    ),
     "sample": lambda m, take: m.sample(30, n_steps=4, clamp=take(HELD), random_state=0),
     "inverse_transform": lambda m, take: m.inverse_transform(take(H)),
     "from_bernoulli_rbm": lambda m, take: type(m).from_bernoulli_rbm(
