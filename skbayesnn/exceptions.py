@@ -32,6 +32,8 @@ class DivergenceWarning(RuntimeWarning):
 class ExtrapolationWarning(UserWarning):
     """Warn that inputs, or runs of a model, leave the range of the training record.
 
+    Or that inputs lie between two levels, far apart, that the record alone has.
+
     See Also
     --------
     SparseBayesNARXRegressor.predict : Defines when, and what follows for its bands.

@@ -200,7 +200,9 @@ class DynamicPredictorMixin(
             since the last measured output, linearised around the predicted path; with
             hidden states, that of the state at the start as well.
             Where an input of the window is outside the range of the training record, or
-            a free run is, they grow with the distance.
+            a free run is, they grow with the distance; likewise where an input lies
+            between two values, more than half of its range apart, between which the
+            record holds none (not of models that were asked to be linear).
         state : SimulationState, StateEstimate or EnsembleState, default=None
             Where an earlier free run stopped; ``X`` holds the rows that follow. The
             predictions are those of one run through all rows.
@@ -246,9 +248,10 @@ class DynamicPredictorMixin(
         DivergenceWarning
             If predictions diverged, with their number.
         ExtrapolationWarning
-            If an input is outside the range of the training record, by more than a
-            tenth of this range; or, if none is, where a free run is so far outside the
-            range of an output that what is unknown exceeds its standard deviation.
+            If an input is outside the range of the training record, or in such a gap of
+            it, by more than a tenth of this range; or, if none is, where a free run is
+            so far outside the range of an output that what is unknown exceeds its
+            standard deviation.
         MissingInputWarning
             If a free run ends because an input is missing, with its row; or if an input
             is missing so near to the start of a run that hidden states are not told by

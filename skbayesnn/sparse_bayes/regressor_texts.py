@@ -167,12 +167,12 @@ ATTRIBUTES = {
         band_factor_ : ndarray of shape (n_outputs_,)
             Factor by which the standard deviations of free runs are multiplied: the
             median, over the stretches that were held out, of the factor with which the
-            95 % band holds 95 % of the rows there, or its square root where that is
-            below 1. It is not below 1 for a linear model, and after an input has left
-            the range of the training record; nor where models of differences were
-            tried, where it is larger by what the candidates drift. Bands are never
-            narrower than the noise, and uncertain hidden states at the start, would
-            give alone.
+            95 % band holds 95 % of the rows there, made larger where the errors there
+            are few, or alike from row to row. It is not below 1 for a linear model, and
+            after an input has left the range of the training record; nor where models
+            of differences were tried, where it is larger by what the candidates drift.
+            Bands are never narrower than the noise, and uncertain hidden states at the
+            start, would give alone.
         """,
     "counts": """
         n_cycles_ : int

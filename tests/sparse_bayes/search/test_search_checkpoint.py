@@ -117,14 +117,14 @@ def test_another_search_is_refused(fits, tmp_path):
     content = path.read_bytes()
     other = np.where(np.arange(60) == 30, y + 1.0, y)
     sessions = np.repeat([0, 1], 30)
-    for model, arguments, what in [
-        (search(path), (u, other), "the values of y"),
-        (search(path), (u + 1.0, y), "the values of X"),
-        (search(path), (u, y, sessions), "sessions"),
-        (search(path, noise="student_t"), (u, y), "noise"),
+    for model, data, options, what in [
+        (search(path), (u, other), {}, "the values of y"),
+        (search(path), (u + 1.0, y), {}, "the values of X"),
+        (search(path), (u, y), {"sessions": sessions}, "sessions"),
+        (search(path, noise="student_t"), (u, y), {}, "noise"),
     ]:
         with pytest.raises(ValueError, match=f"of another fit.*{what}"):
-            quietly(model, *arguments)
+            quietly(model, *data, **options)
     assert path.read_bytes() == content
     path.write_bytes(content[:-100])
     with pytest.raises(ValueError, match="no checkpoint, or a damaged one"):
