@@ -87,9 +87,27 @@ def check_training_record(estimator, X, y, sessions):
     X, y, axis = split_record(X, y)
     names = column_names(y)
     y = checks.check_outputs(y)
-    Y = checks.own(y.reshape(len(y), -1))
     for name in OF_INPUTS:
         estimator.__dict__.pop(name, None)
+    if names is not None:
+        estimator.output_names_ = np.array(names, dtype=object)
+    U, Y = _check_signals(estimator, X, y, axis)
+    starts = split_sessions(sessions, axis, len(Y))
+    sampling_time, end_time = check_time(axis, starts), None
+    _warn_of_signals(estimator, U, Y, starts)
+    if sampling_time is not None:
+        estimator.sampling_time_, end_time = sampling_time, axis.stamps[-1]
+        estimator._time_zone, estimator._calendar = axis.zone, axis.calendar
+    attributes = {k: v for k, v in vars(estimator).items() if k in OF_INPUTS}
+    return TrainingRecord(U, Y, starts, y.ndim == 1, attributes, end_time)
+
+
+def _check_signals(estimator, X, y, axis):
+    """Inputs and outputs, (n_rows, n_inputs) and (n_rows, n_outputs), as own arrays.
+
+    Sets the number of inputs of the estimator, and their names.
+    """
+    Y = checks.own(y.reshape(len(y), -1))
     if X is None or (axis is not None and np.shape(X)[1:] == (0,)):
         U = np.empty((len(Y), 0))
         estimator.n_features_in_ = 0
@@ -98,15 +116,17 @@ def check_training_record(estimator, X, y, sessions):
     U = checks.own(U)
     checks.check_lengths(U, Y, "X", "y")
     of_inputs = getattr(estimator, "feature_names_in_", None)
-    for array, name, columns in ((U, "X", of_inputs), (Y, "y", names)):
+    of_outputs = getattr(estimator, "output_names_", None)
+    for array, name, columns in ((U, "X", of_inputs), (Y, "y", of_outputs)):
         checks.check_magnitude(array, name)
         checks.check_any_value(array, name, columns)
-    if names is not None:
-        estimator.output_names_ = np.array(names, dtype=object)
     _refuse_common_names(estimator, Y.shape[1])
+    return U, Y
+
+
+def _warn_of_signals(estimator, U, Y, starts):
+    """Warn of inputs that tell nothing or hold codes, and of rows out of order."""
     _warn_of_constant_inputs(estimator, U)
-    starts = split_sessions(sessions, axis, len(Y))
-    sampling_time = check_time(axis, starts)
     # a single value far off hides whatever the others have in common
     right = np.where(far_outputs(U, Y, starts), np.nan, Y)
     _warn_of_codes(estimator, U, far_inputs(U, right, starts))
@@ -119,13 +139,6 @@ def check_training_record(estimator, X, y, sessions):
             "slowly, or SparseBayesMLPRegressor be the model.",
             SamplingWarning,
         )
-    if sampling_time is not None:
-        estimator.sampling_time_ = sampling_time
-        estimator._time_zone = axis.zone
-        estimator._calendar = axis.calendar
-    attributes = {k: v for k, v in vars(estimator).items() if k in OF_INPUTS}
-    end_time = None if sampling_time is None else axis.stamps[-1]
-    return TrainingRecord(U, Y, starts, y.ndim == 1, attributes, end_time)
 
 
 def _warn_of_constant_inputs(estimator, U):
