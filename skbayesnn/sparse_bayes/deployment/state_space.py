@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._frames import check_names, check_row_names
 from ..._optional import import_extra
+from ..._time_axis import without_time
 from ..._validation import check_count
 from ..prediction.state_streaming import StateEstimate
 from ..prediction.streaming import EnsembleState
@@ -204,6 +205,7 @@ class StateSpaceModel:
             return self._equations.mean_state()
         if y_init is None or (X_init is None and self.n_inputs):
             raise ValueError("Pass both X_init and y_init, or none of them.")
+        X_init, y_init = without_time(X_init, "X_init"), without_time(y_init, "y_init")
         check_names(X_init, self._names_of_inputs, "X_init", "X")
         check_names(y_init, self._names_of_outputs, "y_init", "y")
         Y = np.asarray(y_init, dtype=np.float64)
@@ -250,7 +252,7 @@ class StateSpaceModel:
         Parameters
         ----------
         X : array-like of shape (n_rows, n_inputs)
-            Inputs of the rows.
+            Inputs of the rows. A column "time" is no input.
         x : array-like of shape (n_states,), default=None
             State of the first row; that of the training means by default.
         return_state : bool, default=False
@@ -268,6 +270,7 @@ class StateSpaceModel:
         ValueError
             For another number of inputs than in ``fit``, other names or another order.
         """
+        X = without_time(X, "X")
         check_names(X, self._names_of_inputs, "X", "X")
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_inputs:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ... import _validation as checks
 from ..._frames import check_names, check_row_names
+from ..._time_axis import without_time
 from ..kernels import packed as stream
 from ..records.layout import Record
 from .ensemble import combine
@@ -444,13 +445,15 @@ class StreamingPredictor:
         Parameters
         ----------
         X : array-like of shape (n_rows, n_inputs)
-            Inputs of the rows to predict, NaN where missing.
+            Inputs of the rows to predict, NaN where missing. A column "time" is no
+            input.
 
         Returns
         -------
         y_pred : ndarray of shape (n_rows,) or (n_rows, n_outputs)
             As ``n_rows`` calls of ``step`` give it.
         """
+        X = without_time(X, "X")
         check_names(X, self._input_names, "X", "X")
         # a copy: for an array that is read-only the kernel would be compiled anew
         X = np.array(X, dtype=np.float64, order="C")

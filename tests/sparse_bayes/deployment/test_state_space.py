@@ -168,6 +168,10 @@ def test_names_of_signals_are_compared():
     assert_array_equal(x, space.initial_state(u, y))
     assert_array_equal(space.simulate(X), space.simulate(u))
     assert_array_equal(space.step(x, X.iloc[0])[1], space.step(x, u[0])[1])
+    # the times of the rows are no signal
+    timed = [frame.assign(time=np.arange(len(frame))) for frame in (X, Y)]
+    assert_array_equal(space.initial_state(*timed), x)
+    assert_array_equal(space.simulate(timed[0]), space.simulate(u))
     # there is nothing to compare with
     unnamed = LINEAR.fit(u, y).to_state_space()
     assert_array_equal(unnamed.simulate(swapped), unnamed.simulate(u[:, ::-1]))

@@ -315,6 +315,14 @@ def test_names_of_signals_are_compared():
     assert_array_equal(stream.run(X[11:13]), twin.run(X[11:13].to_numpy()))
 
 
+def test_times_of_rows_are_no_inputs():
+    X, y = named_record()
+    model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=()).fit(X, y)
+    timed = X.assign(time=np.arange(len(X)))[["a", "time", "b"]]
+    expected = stream_of(model, X, y).run(X[9:13])
+    assert_array_equal(stream_of(model, X, y).run(timed[9:13]), expected)
+
+
 def stream_of(model, X, y):
     stream = model.stream(X[:9], y[:9])
     stream.step(X.iloc[9].to_numpy())
