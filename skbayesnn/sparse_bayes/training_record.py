@@ -125,10 +125,14 @@ def _check_signals(estimator, X, y, axis):
 
 
 def _warn_of_signals(estimator, U, Y, starts):
-    """Warn of inputs that tell nothing or hold codes, and of rows out of order."""
+    """Warn of inputs that tell nothing, codes of both, and rows out of order."""
     _warn_of_constant_inputs(estimator, U)
+    far = far_outputs(U, Y, starts)
+    # searches look for wrong outputs themselves, if they are asked to
+    if not hasattr(estimator, "outliers"):
+        _warn_of_far_outputs(estimator, Y, far)
     # a single value far off hides whatever the others have in common
-    right = np.where(far_outputs(U, Y, starts), np.nan, Y)
+    right = np.where(far, np.nan, Y)
     _warn_of_codes(estimator, U, far_inputs(U, right, starts))
     if not has_memory(U, right, starts):
         warn_caller(
@@ -201,6 +205,21 @@ def _warn_of_codes(estimator, U, far):
             f"Input {name!r} is {value:g} in row {first_rows(rows)}: far beyond all "
             "its other values, and without an effect on the outputs. If this is a code "
             "of missing values, set it to NaN.",
+            OutlierWarning,
+        )
+
+
+def _warn_of_far_outputs(estimator, Y, far):
+    """Warn of outputs that are ``far`` off (n_rows, n_outputs) without a cause."""
+    for k in np.flatnonzero(far.any(axis=0)):
+        rows = np.flatnonzero(far[:, k])
+        name, value = output_names(estimator, Y.shape[1])[k], Y[rows[0], k]
+        warn_caller(
+            f"Output {name!r} is {value:g} in row {rows[0]}, and {len(rows)} of its "
+            "values are far beyond all others without a cause among the inputs, in row "
+            f"{first_rows(rows)}. The fit takes them as measured, and as the past of "
+            "the next rows: set codes of missing values, and errors, to NaN. "
+            "DynamicSystemRegressor and SparseBayesNARXRegressorCV replace them.",
             OutlierWarning,
         )
 

@@ -121,6 +121,25 @@ def test_codes_among_inputs_are_warned_of(make):
         model.fit(frame, y)
 
 
+@pytest.mark.parametrize("focus", ["simulation", "prediction"])
+def test_single_estimators_warn_of_codes_among_outputs(focus):
+    """Which they take as measured."""
+    u, y = record(N_ROWS)
+    model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=(), focus=focus)
+    model.fit(u, y)
+    Y = pd.DataFrame({"level": y, "flow": np.roll(y, 1)})
+    Y.iloc[[50, 51, 90], 1] = -999.0
+    message = "^Output 'flow' is -999 in row 50, and 3 of .* in row 50, 51, 90[.] The "
+    with pytest.warns(OutlierWarning, match=message) as caught:
+        model.fit(u, Y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    # a search that is told to keep them has been told
+    keep = DynamicSystemRegressor("linear", lags=(2,), outliers="keep", cv=3)
+    keep.set_params(random_state=0)
+    keep.fit(u, np.where(np.arange(N_ROWS) == 50, -999.0, y))
+
+
 def test_whether_they_are_replaced_can_be_chosen(wrong):
     u, spoiled, y = wrong
     model = DynamicSystemRegressor(
