@@ -7,7 +7,7 @@ from scipy.optimize import brentq, root
 
 from ..._warnings import warn_caller
 from ...exceptions import ExtrapolationWarning
-from ..prediction.bands import excess
+from ..prediction.bands import excess, excess_in_gaps
 
 # Of residuals in standard deviations of the training record.
 ACCURACY = 1e-8
@@ -314,14 +314,27 @@ def _solve(equations, u, y, free, given, u_guess, y_guess):
 
 
 def warn_outside(equations, u):
-    """Warn of an operating point beyond the inputs of the training record."""
+    """Warn of an operating point beyond the inputs of the training record, or in a gap.
+
+    See `bands.gaps_of`.
+    """
     bands = equations.bands
     out = excess(u[None], bands.low_inputs, bands.high_inputs)[0] > 0.0
+    in_gap = excess_in_gaps(bands, u[None])[0] > 0.0
     if out.any():
         k = int(out.argmax())
-        warn_caller(
-            f"Input {equations.input_names[k]} of the operating point is {u[k]:.4g}, "
+        where = (
             "outside the range of the training record, "
-            f"{bands.low_inputs[k]:.4g} to {bands.high_inputs[k]:.4g}.",
-            ExtrapolationWarning,
+            f"{bands.low_inputs[k]:.4g} to {bands.high_inputs[k]:.4g}"
         )
+    elif in_gap.any():
+        k = int(in_gap.argmax())
+        low, high = bands.gaps[k]
+        where = f"and the training record has no value between {low:.4g} and {high:.4g}"
+    else:
+        return
+    warn_caller(
+        f"Input {equations.input_names[k]} of the operating point is {u[k]:.4g}, "
+        f"{where}.",
+        ExtrapolationWarning,
+    )

@@ -317,8 +317,8 @@ class StateSpaceModel:
         Warns
         -----
         ExtrapolationWarning
-            If an input is outside the range of the training record, by more than a
-            tenth of it.
+            If an input is outside the range of the training record, or between two
+            levels that it alone has, by more than a tenth of the range.
         """
         equations = self._equations
         if self.is_integrating and len(equations.steps) > 1:

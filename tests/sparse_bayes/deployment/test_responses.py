@@ -176,6 +176,18 @@ def test_a_point_outside_the_training_record(simple):
         simple.find_operating_point(u=9.0)
 
 
+def test_a_point_between_two_levels():
+    rng = np.random.default_rng(0)
+    u = np.repeat(rng.choice([0.0, 1.0], 30), 10)[:, None]
+    y = np.convolve(u[:, 0], [0.0, 0.5, 0.3, 0.2])[:300]
+    model = SparseBayesNARXRegressor(2, 1, hidden_layer_sizes=(2,), random_state=0)
+    space = model.fit(u, y + 0.01 * rng.standard_normal(300)).to_state_space()
+    space.find_operating_point(u=1.0)
+    message = "x0 of the operating point is 0.4, and .* has no value between 0 and 1"
+    with pytest.warns(ExtrapolationWarning, match=message):
+        space.find_operating_point(u=0.4)
+
+
 # -- linearisation ---------------------------------------------------------------------
 
 
