@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from grids import first_by_default
 from numpy.testing import assert_array_equal
-from search_cases import errors_by_stretch, estimator, quietly, record
+from search_cases import dynamic, errors_by_stretch, estimator, quietly, record
 from sklearn.base import clone
 
-from skbayesnn import DynamicSystemRegressor
 from skbayesnn.sparse_bayes.search import candidate_scores
 
 callbacks = pytest.importorskip(
@@ -16,16 +15,7 @@ callbacks = pytest.importorskip(
 
 SEARCHES = {
     "lags": estimator(max_cycles=3),
-    "kinds": DynamicSystemRegressor(
-        lags=(2,),
-        n_states=(2,),
-        reg_lambdas=(3.0,),
-        hidden_layer_sizes=2,
-        cv=2,
-        n_estimators=2,
-        max_cycles=2,
-        random_state=0,
-    ),
+    "kinds": dynamic(max_cycles=2),
 }
 
 
