@@ -5,9 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from search_cases import estimator, quietly, record
-
-from skbayesnn import DynamicSystemRegressor
+from search_cases import dynamic, estimator, quietly, record
 
 
 def tank(n_rows=240, seed=0):
@@ -67,16 +65,8 @@ def test_what_was_chosen_is_used_in_every_way(fitted):
 
 @pytest.mark.slow
 def test_hidden_states_of_differences():
-    model = DynamicSystemRegressor(
-        "states",
-        lags=(2,),
-        n_states=(2,),
-        reg_lambdas=(3.0,),
-        hidden_layer_sizes=3,
-        cv=3,
-        n_estimators=1,
-        max_cycles=8,
-        random_state=0,
+    model = dynamic(
+        kinds="states", hidden_layer_sizes=3, cv=3, n_estimators=1, max_cycles=8
     )
     u, y = tank()
     model = quietly(model, u, y)

@@ -63,9 +63,7 @@ def for_drift(factor, table, candidates):
 
 def _is_linear(ensemble):
     """Whether no member has hidden units or states."""
-    if ensemble.numbers_of_states.any():
-        return False
-    return all(len(one.fitted.network.full_sizes) == 2 for one in ensemble.members)
+    return ensemble.is_linear and not ensemble.numbers_of_states.any()
 
 
 def _deviations(members, ensemble, fold, data):
