@@ -12,7 +12,7 @@ import time
 
 from ..._persistence import Progress
 from ..learning import contrastive
-from . import mode_correction, precise_estimates
+from . import mode_correction
 from .candidate_trainings import or_tree, train_best
 from .decisions import decisions, summary
 from .final_check import check
@@ -107,10 +107,9 @@ def _with_corrected_modes(settings, job, result, rows):
     training, rbm = result.training, model(settings, result)
     if not len(rbm.weights):
         return result
-    n_betas = precise_estimates.n_temperatures(result.decisions["n_updates_"])
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
         shift = mode_correction.find_shift(
-            rbm, base_of(job.train), rows, n_betas, job.seed, settings.n_jobs
+            rbm, base_of(job.train), rows, job.seed, settings.n_jobs
         )
     if shift is None:
         return result

@@ -40,8 +40,11 @@ from ..states import product
 _N_STATES, _NUMBERS = 8000, (1, 2, 3, 5, 8, 13, 21, 34, 55)
 # Effective size of the sample from which on its weights are believed.
 _LEAST_SAMPLE = 50.0
-# A smaller fraction of a few states is worth twice the temperatures, up to as many.
-_ENOUGH, _FEW_STATES, _MOST_BETAS = 0.25, 2000, 2000
+# States from which a sample begins, and the fraction of them that has to tell as much
+# with equal weights: a smaller one is worth more temperatures.
+_FEW_STATES, _ENOUGH = 2000, 0.25
+# Temperatures of the first sample, and the most.
+_FEW_BETAS, _MOST_BETAS = 200, 2000
 # What an annealing may cost, in weights times temperatures and states: some 20 seconds.
 # Beyond it there are no more temperatures, and fewer states, down to as many.
 _MOST_WORK, _FEWEST_STATES = 5e11, 500
@@ -57,6 +60,9 @@ _OPEN = 2.0
 # heavier tails than their errors tell. A sample that may have missed more than so many
 # nats is not believed, however uncertain the other one is.
 _CLEARLY, _MOST_MISSED = 4.0, 0.5
+# Of the random numbers of samples: the first one, that by which a shift is tested, that
+# of the shifted model, and those by which the first one grows.
+_FIRST, _TEST, _AFTER, _GROWING = 0, 1, 2, 3
 # Fraction of the largest variance below which a component is none.
 _LEAST_VARIANCE = 1e-9
 # Precision of a shift of one standard deviation before any state is seen.
@@ -95,7 +101,38 @@ class Shift(NamedTuple):
     """its standard error"""
 
 
-def find_shift(rbm, base, rows, n_betas, seed, n_jobs=None):
+class Draws(NamedTuple):
+    """How states of models are drawn."""
+
+    base: np.ndarray
+    """(n_features,) biases of the independent units from which annealing starts"""
+    rows: object
+    """`Rows` whose hidden states tell of a model, too"""
+    n_betas: int
+    """temperatures of an annealing"""
+    n_states: int
+    """the most states of a sample"""
+    seed: int
+    n_jobs: int | None
+
+    def sample(self, rbm, n_states, number):
+        """A `Sample` of a model, with the random numbers of this ``number``."""
+        if listed_states.can_list(rbm):
+            return _independent(rbm, n_states, self._place(number))
+        amount = n_states, self.n_betas
+        return _annealed(rbm, self.base, amount, self._place(number), self.n_jobs)
+
+    def with_rows(self, rbm, sample, number):
+        """The better one of a sample of a model, and of that by rows."""
+        if not is_standard(rbm) or listed_states.can_list(rbm):
+            return sample
+        return _better(sample, _from_rows(rbm, self.rows, self._place(number)))
+
+    def _place(self, number):
+        return int(derived_seed(self.seed, Stream.PROPORTIONS, number))
+
+
+def find_shift(rbm, base, rows, seed, n_jobs=None):
     """The `Shift` that makes a model agree with rows; None if it gains nothing certain.
 
     Parameters
@@ -104,43 +141,101 @@ def find_shift(rbm, base, rows, n_betas, seed, n_jobs=None):
     base : ndarray of shape (n_features,)
         Biases of the independent units from which annealing starts.
     rows : Rows
-    n_betas : int
-        Temperatures, at least.
     seed : int
     n_jobs : int or None
     """
-    target = rows.mean()
-    few, n_betas = _few_states(rbm, base, n_betas, seed, n_jobs)
-    if not _may_gain(few, target, len(rows)):
+    target, n_rows = rows.mean(), len(rows)
+    draws, few = _first_draws(rbm, Draws(base, rows, _FEW_BETAS, 0, seed, n_jobs))
+    sample = _grown(rbm, draws, few, target)
+    if sample is None or not _is_believed(sample, target, rows.units):
         return None
-
-    def draw(number):
-        """A `Sample`; None if it tells too little."""
-        place = int(derived_seed(seed, Stream.PROPORTIONS, number))
-        sample = _draw(rbm, base, rows, n_betas, place, n_jobs)
-        is_poor = sample.size < _LEAST_SAMPLE
-        return None if is_poor or _misses_modes(sample, target, rows.units) else sample
-
-    sample = draw(0)
-    if sample is None:
-        return None
-    shift = _shift_by(sample, target, len(rows))
+    shift = _shift_by(sample, target, n_rows)
     if not _is_certain(shift):
         return None
     # the second sample is a test: the first may be misled by a few of its weights
-    sample = draw(1)
-    if sample is None:
+    test = draws.sample(rbm, _n_to_test(shift, draws.n_states), _TEST)
+    test = draws.with_rows(rbm, test, _TEST)
+    if not _is_believed(test, target, rows.units):
         return None
-    gain, error = _gain(sample, shift.biases, target)
+    gain, error = _gain(test, shift.biases, target)
     shift = shift._replace(gain=gain, error=error)
-    if not _is_certain(shift):
-        return None
-    # nor does it count if states that neither sample had become likely by it
+    is_certain = _is_certain(shift) and not _finds_others(rbm, draws, test, shift)
+    return shift if is_certain else None
+
+
+def _first_draws(rbm, draws):
+    """The `Draws` with so many temperatures that weights are even, and few states.
+
+    The variance of log weights is in inverse proportion to the temperatures, and a
+    given work tells most where it is one.
+    """
+    draws = draws._replace(n_states=_most_states(rbm, draws.n_betas, _FEW_STATES))
+    work_of_each = draws.n_states * max(rbm.weights.size, 1)
+    most = max(draws.n_betas, min(_MOST_BETAS, int(_MOST_WORK / work_of_each)))
+    few = draws.sample(rbm, draws.n_states, _FIRST)
+    # bound: _MOST_BETAS, as each time they are multiplied by log 4 at least
+    while few.size < _ENOUGH * len(few.states) and draws.n_betas < most:
+        variance = -np.log(few.size / len(few.states))
+        draws = draws._replace(n_betas=min(most, int(draws.n_betas * variance)))
+        few = draws.sample(rbm, draws.n_states, _FIRST)
+    return draws._replace(n_states=_most_states(rbm, draws.n_betas, _N_STATES)), few
+
+
+def _most_states(rbm, n_betas, wanted):
+    """The states that are wanted, or as many as can be had."""
+    most = int(_MOST_WORK / (n_betas * max(rbm.weights.size, 1)))
+    return min(wanted, max(_FEWEST_STATES, most))
+
+
+def _grown(rbm, draws, sample, target):
+    """Ever more states, while they leave open that a shift gains something.
+
+    None where they tell that it does not.
+    """
+    number = _GROWING
+    # bound: their number doubles, up to that of the draws
+    while _may_gain(sample, target, len(draws.rows)):
+        n = len(sample.states)
+        if n >= draws.n_states:
+            return draws.with_rows(rbm, sample, _FIRST)
+        more = draws.sample(rbm, min(n, draws.n_states - n), number)
+        sample, number = _joined(sample, more), number + 1
+    return None
+
+
+def _joined(*samples):
+    """The `Sample` of all states of several ones."""
+    log_weights = [
+        one.log_weights + one.log_partition + np.log(len(one.states)) for one in samples
+    ]
+    states = np.concatenate([one.states for one in samples])
+    return _sample(states, np.concatenate(log_weights))
+
+
+def _is_believed(sample, target, units):
+    return sample.size >= _LEAST_SAMPLE and not _misses_modes(sample, target, units)
+
+
+def _n_to_test(shift, n_states):
+    """States by which a gain is certain, if it is what the first ones say.
+
+    Of twice the standard errors that are asked, as the first ones may err.
+    """
+    asked = 2.0 * _CERTAIN * shift.error
+    share = (asked / max(shift.gain, asked, np.finfo(float).tiny)) ** 2
+    return int(np.clip(share * n_states, min(_FEW_STATES, n_states), n_states))
+
+
+def _finds_others(rbm, draws, sample, shift):
+    """Whether states that no sample had have become likely by a shift.
+
+    They show in the partition function of the shifted model.
+    """
     moved = rbm._replace(visible=(rbm.visible + shift.biases).astype(np.float32))
-    place = int(derived_seed(seed, Stream.PROPORTIONS, 2))
-    after = _draw(moved, base, rows, n_betas, place, n_jobs).log_partition
+    after = draws.sample(moved, min(_FEW_STATES, draws.n_states), _AFTER)
+    after = draws.with_rows(moved, after, _AFTER)
     tilted = logsumexp(sample.log_weights + sample.states @ shift.biases)
-    return shift if after < sample.log_partition + tilted + _MOST_MISSED else None
+    return after.log_partition >= sample.log_partition + tilted + _MOST_MISSED
 
 
 def _is_certain(shift):
@@ -168,17 +263,6 @@ def _shift_by(sample, target, n_rows):
     return best
 
 
-def _few_states(rbm, base, n_betas, seed, n_jobs):
-    """A `Sample` of few states, by so many temperatures that its weights are even."""
-    most = min(_MOST_BETAS, _MOST_WORK / (_FEW_STATES * max(rbm.weights.size, 1)))
-    few = _of_model(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
-    # bound: _MOST_BETAS
-    while few.size < _ENOUGH * len(few.states) and 2 * n_betas <= most:
-        n_betas *= 2
-        few = _of_model(rbm, base, (_FEW_STATES, n_betas), seed, n_jobs)
-    return few, n_betas
-
-
 def _may_gain(few, target, n_rows):
     """Whether few states leave open that a shift gains something.
 
@@ -191,14 +275,6 @@ def _may_gain(few, target, n_rows):
     chance = 1.0 / few.size + 1.0 / n_rows
     gain, error = 0.5 * (z @ z - len(z) * chance), chance * np.sqrt(0.5 * len(z))
     return gain + _OPEN * error >= _LEAST_GAIN
-
-
-def _draw(rbm, base, rows, n_betas, seed, n_jobs):
-    """A `Sample` of many states."""
-    sample = _of_model(rbm, base, (_N_STATES, n_betas), seed, n_jobs)
-    if is_standard(rbm) and not listed_states.can_list(rbm):
-        sample = _better(sample, _from_rows(rbm, rows, seed))
-    return sample
 
 
 def _misses_modes(sample, target, units):
@@ -238,14 +314,6 @@ def _place(seed):
     return np.uint64(derived_seed(seed, Stream.PROPORTIONS)), 0, 0
 
 
-def _of_model(rbm, base, amount, seed, n_jobs):
-    """The `Sample` of so many states, by so many temperatures if need be."""
-    n_states, n_betas = amount
-    if listed_states.can_list(rbm):
-        return _independent(rbm, n_states, seed)
-    return _annealed(rbm, base, n_states, n_betas, seed, n_jobs)
-
-
 def _independent(rbm, n_states, seed):
     """The `Sample` with hidden states by their probabilities, which are listed."""
     listed = listed_states.all_of(rbm)
@@ -259,12 +327,11 @@ def _independent(rbm, n_states, seed):
     return _sample(states, np.zeros(n_states), log_partition)
 
 
-def _annealed(rbm, base, n_states, n_betas, seed, n_jobs):
-    """The `Sample` of annealed chains."""
+def _annealed(rbm, base, amount, seed, n_jobs):
+    """The `Sample` of annealed chains: so many states, by so many temperatures."""
+    n_states, n_betas = amount
     path = annealing.make_path(rbm, base, np.linspace(0.0, 1.0, n_betas // 4 + 1))
-    most = int(_MOST_WORK / (n_betas * max(rbm.weights.size, 1)))
-    n_states = min(n_states, max(_FEWEST_STATES, most))
-    first = annealing.run_forward(path, n_states // 4, seed, n_jobs)
+    first = annealing.run_forward(path, max(n_states // 4, 1), seed, n_jobs)
     betas = respace(path.betas, first.works.std(axis=1), n_betas)
     run = annealing.run_forward(path._replace(betas=betas), n_states, seed, n_jobs)
     offset = annealing.base_log_partition(rbm, base)

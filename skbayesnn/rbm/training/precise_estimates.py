@@ -67,14 +67,10 @@ def measured_point(point, measured):
     )
 
 
-def n_temperatures(n_updates):
-    """Temperatures of a precise annealing behind so many updates."""
-    return int(np.clip(n_updates * _MEASURED, *_N_BETAS))
-
-
 def measure(settings, job, points, number):
     """Precise estimates of points, by temperatures in proportion to their updates."""
-    n_betas = n_temperatures(max(point.n_updates for point in points))
+    most = max(point.n_updates for point in points)
+    n_betas = int(np.clip(most * _MEASURED, *_N_BETAS))
     base = base_of(job.train)
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
         return [

@@ -14,8 +14,8 @@ from skbayesnn.rbm.training.rows import Rows
 from skbayesnn.rbm.training.start import base_of
 
 N_FEATURES = 12
-# Temperatures: more of them tell the same of so few features.
-N_BETAS = 120
+# States and temperatures: more of them tell the same of so few features.
+N_STATES, N_BETAS = 2000, 120
 
 
 def modes_in(fractions, n_rows=2000, seed=0):
@@ -52,7 +52,12 @@ def log_likelihood(rbm, X):
 
 def shift_for(rbm, X, seed=0):
     rows = Rows(X, 0.5)
-    return mode_correction.find_shift(rbm, base_of(rows), rows, N_BETAS, seed)
+    return mode_correction.find_shift(rbm, base_of(rows), rows, seed)
+
+
+def draws_for(rows):
+    base = base_of(rows)
+    return mode_correction.Draws(base, rows, N_BETAS, N_STATES, 0, None)
 
 
 @pytest.fixture(autouse=True, params=[False])
@@ -61,8 +66,10 @@ def fewer_states(request, monkeypatch):
     if not request.param:
         listed = mode_correction.listed_states
         monkeypatch.setattr(listed, "can_list", lambda rbm: False)
-    monkeypatch.setattr(mode_correction, "_N_STATES", 2000)
-    monkeypatch.setattr(mode_correction, "_MOST_BETAS", N_BETAS)
+    for name in ("_N_STATES", "_FEW_STATES"):
+        monkeypatch.setattr(mode_correction, name, N_STATES)
+    for name in ("_FEW_BETAS", "_MOST_BETAS"):
+        monkeypatch.setattr(mode_correction, name, N_BETAS)
 
 
 @pytest.mark.parametrize("fraction", [0.2, 0.5])
@@ -96,7 +103,7 @@ def test_listed_states_need_no_annealing(monkeypatch):
     for name in ("_annealed", "_from_rows"):
         monkeypatch.setattr(mode_correction, name, lambda *a: pytest.fail("estimated"))
     rows = Rows(modes_in([0.75, 0.25]), 0.5)
-    sample = mode_correction._draw(rbm, base_of(rows), rows, N_BETAS, 0, None)
+    sample = draws_for(rows).sample(rbm, N_STATES, 0)
     assert sample.size == pytest.approx(2000) and sample.error < 1e-6
     assert sample.log_partition == pytest.approx(log_partition(rbm))
     p = np.exp(-rbm_model.free_energy(rbm, states) - log_partition(rbm))
@@ -118,11 +125,18 @@ def test_few_states_tell_where_nothing_is_to_be_had(monkeypatch):
     assert mode_correction._may_gain(few(100), rows, 2000)
     assert mode_correction._may_gain(few(2000), rows + 0.2, 2000)
     # then no more are drawn
-    monkeypatch.setattr(mode_correction, "_draw", lambda *a: pytest.fail("drawn"))
-    X = modes_in([0.75, 0.25])
-    moved = mode_correction.Sample(X.astype(float), np.full(len(X), -np.log(len(X))), 0)
-    monkeypatch.setattr(mode_correction, "_annealed", lambda *a: moved)
+    X, drawn = modes_in([0.75, 0.25]), []
+
+    def like_rows(rbm, base, amount, *others):
+        drawn.append(amount)
+        return mode_correction.Sample(
+            X.astype(float), np.full(len(X), -np.log(2000)), 0
+        )
+
+    monkeypatch.setattr(mode_correction, "_N_STATES", 8000)
+    monkeypatch.setattr(mode_correction, "_annealed", like_rows)
     assert shift_for(model_of(0.7), X) is None
+    assert drawn == [(N_STATES, N_BETAS)]
 
 
 @pytest.mark.parametrize("excess, stays", [(0.4, False), (0.6, True)])
@@ -130,18 +144,18 @@ def test_a_shift_that_makes_other_states_likely_does_not_count(
     excess, stays, monkeypatch
 ):
     """States that no sample had show in the partition function of the shifted model."""
-    draw, drawn = mode_correction._draw, []
+    draw, drawn = mode_correction.Draws.with_rows, []
 
-    def with_others(rbm, *others):
-        sample = draw(rbm, *others)
+    def with_others(self, rbm, *others):
+        sample = draw(self, rbm, *others)
         drawn.append(rbm)
         by = excess if len(drawn) == 3 else 0.0
         return sample._replace(log_partition=log_partition(rbm) + by)
 
-    monkeypatch.setattr(mode_correction, "_draw", with_others)
+    monkeypatch.setattr(mode_correction.Draws, "with_rows", with_others)
     X, rbm = modes_in([0.75, 0.25]), model_of(0.7)
     assert (shift_for(rbm, X) is None) == stays
-    assert len(drawn) == 3 and drawn[0] is drawn[1] is rbm
+    assert len(drawn) == 3 and drawn[0] is drawn[1] is rbm is not drawn[2]
 
 
 def test_units_without_weights_and_constant_features():
@@ -257,8 +271,9 @@ def test_a_fit_shifts_what_its_chains_do_not_see(monkeypatch, capsys):
     assert_allclose(moved, np.linspace(0.0, 0.1, N_FEATURES), atol=1e-5)
 
 
-def test_large_models_get_fewer_states_and_no_more_temperatures(monkeypatch):
-    X, rbm = modes_in([0.75, 0.25]), model_of(0.7)
+@pytest.fixture
+def runs(monkeypatch):
+    """Temperatures and states of each annealing."""
     forward, runs = mode_correction.annealing.run_forward, []
 
     def counted(path, n_states, *others):
@@ -266,11 +281,31 @@ def test_large_models_get_fewer_states_and_no_more_temperatures(monkeypatch):
         return forward(path, n_states, *others)
 
     monkeypatch.setattr(mode_correction.annealing, "run_forward", counted)
-    monkeypatch.setattr(mode_correction, "_MOST_BETAS", 2 * N_BETAS)
-    shift_for(rbm, X)
-    assert (2 * N_BETAS, 2000) in runs
+    return runs
+
+
+def test_uneven_weights_get_more_temperatures(runs):
+    """As many as make the variance of the log weights one, by that of the first."""
+    X, rbm = modes_in([0.75, 0.25]), model_of(0.7)
+    first = draws_for(Rows(X, 0.5))._replace(n_betas=20)
+    uneven = first.sample(rbm, N_STATES, 0)
+    assert uneven.size < 0.25 * N_STATES
     runs.clear()
-    # twice as much work would be too much
+    draws, few = mode_correction._first_draws(rbm, first)
+    assert few.size > uneven.size
+    n_betas = [k for k, n in runs if n == N_STATES]
+    assert n_betas[:2] == [20, int(-20.0 * np.log(uneven.size / N_STATES))]
+    assert n_betas[-1] == draws.n_betas <= N_BETAS
+
+
+def test_large_models_get_fewer_states_and_no_more_temperatures(monkeypatch, runs):
+    X, rbm = modes_in([0.75, 0.25]), model_of(0.7)
+    monkeypatch.setattr(mode_correction, "_ENOUGH", 1.0)
+    monkeypatch.setattr(mode_correction, "_MOST_BETAS", N_BETAS + 1)
+    shift_for(rbm, X)
+    assert (N_BETAS + 1, N_STATES) in runs
+    runs.clear()
+    # more temperatures would be too much
     most = N_BETAS * 1000 * rbm.weights.size
     monkeypatch.setattr(mode_correction, "_MOST_WORK", most)
     shift_for(rbm, X)
@@ -280,3 +315,36 @@ def test_large_models_get_fewer_states_and_no_more_temperatures(monkeypatch):
     monkeypatch.setattr(mode_correction, "_MOST_WORK", 1.0)
     shift_for(rbm, X)
     assert {n for _, n in runs} == {125, 500}
+
+
+def test_states_double_while_a_gain_is_open(monkeypatch, runs):
+    """A gain that few of them make certain is tested by few others."""
+    monkeypatch.setattr(mode_correction, "_N_STATES", 7000)
+    shift = shift_for(model_of(0.7), modes_in([0.75, 0.25]))
+    assert 2.0 * mode_correction._CERTAIN * shift.error < 0.5 * shift.gain
+    # the last two are the test, and the shifted model
+    assert [n for k, n in runs if k == N_BETAS] == [2000, 2000, 3000, 2000, 2000]
+
+
+def test_states_that_test_a_gain():
+    """The standard error is half of what is asked, if the gain is what it seems."""
+    shift = mode_correction.Shift(np.zeros(1), 0.3, 0.05)
+    assert mode_correction._n_to_test(shift, 8000) == 8000
+    assert mode_correction._n_to_test(shift._replace(error=0.03), 8000) == 2880
+    assert mode_correction._n_to_test(shift._replace(error=0.001), 8000) == 2000
+    assert mode_correction._n_to_test(shift._replace(error=0.001), 500) == 500
+    assert mode_correction._n_to_test(shift._replace(gain=0.0), 8000) == 8000
+
+
+def test_samples_are_joined_by_what_they_weigh():
+    rng = np.random.default_rng(0)
+    log_weights = rng.normal(size=30)
+    parts = [
+        mode_correction._sample(np.full((len(part), 1), k), part, 2.0)
+        for k, part in enumerate((log_weights[:10], log_weights[10:]))
+    ]
+    joined = mode_correction._joined(*parts)
+    weights = np.exp(log_weights)
+    assert joined.log_partition == pytest.approx(2.0 + np.log(weights.mean()))
+    assert_allclose(np.exp(joined.log_weights), weights / weights.sum())
+    assert_array_equal(joined.states[:, 0], np.repeat([0.0, 1.0], [10, 20]))
