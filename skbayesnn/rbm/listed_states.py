@@ -7,11 +7,12 @@ With the visible states that are given, and the others summed out, a standard RB
 of hidden states h, where y = a + h W are the inputs of the visible units. Given h, the
 missing ones are independent: no chain is needed.
 
-Few units have all their states on the list. Else these are draws from the distribution
-q(h) of the hidden states that rows of data have (`row_mixture`), and each counts by
-p(h | given) / q(h). That is exact on average, and precise where the given values leave
-many of the draws: then no chain would be as good. If chains are at states of which more
-than the number of draws would be needed to meet one, rows have missed a mode.
+Few units have all their states on the list, and states of the model can be drawn from
+it. Else these are draws from the distribution q(h) of the hidden states that rows of
+data have (`row_mixture`), and each counts by p(h | given) / q(h). That is exact on
+average, and precise where the given values leave many of the draws: then no chain would
+be as good. If chains are at states of which more than the number of draws would be
+needed to meet one, rows have missed a mode.
 """
 
 from typing import NamedTuple
@@ -19,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, softmax
 
+from .._random import Stream, generator
 from .._sklearn import one_blas_thread
 from . import few_missing
-from .model import RBM, is_standard
+from .model import RBM, Clamp, is_standard
 from .row_mixture import RowMixture
 from .states import all_states, by_feature, product
 
@@ -125,6 +127,55 @@ def fill(listed, values, missing, rng):
             found = p @ means if rng is None else _draw(p, means, rng)
         filled[rows] = np.where(missing[rows], found, values[rows])
     return filled
+
+
+def sample(rbm, n_rows, held, seed):
+    """Independent states of a model for which `can_list` is True.
+
+    Parameters
+    ----------
+    rbm : RBM
+    n_rows : int
+    held : Clamp or None
+        Of some features, for all rows or for each of them.
+    seed : int
+        Of the random numbers: more rows have the same first ones.
+
+    Returns
+    -------
+    states : ndarray of shape (n_rows, n_features), uint8
+        float32 where ``held`` are probabilities.
+    log_masses : ndarray of shape (1,) or (n_rows,)
+        See `Expectations`; one where the same features are held in all rows.
+    """
+    listed = all_of(rbm)
+    n_features = listed.y.shape[1]
+    if held is None:
+        none = np.zeros((1, n_features), dtype=np.uint8)
+        held = Clamp(none.astype(bool), none)
+    u = generator(seed, Stream.LISTED_SAMPLES, 0).random(n_rows)
+    numbers, log_masses = _choose(listed, held, u)
+    rng, means = generator(seed, Stream.LISTED_SAMPLES, 1), rbm.units.means(listed.y)
+    states = np.empty((n_rows, n_features), dtype=np.uint8)
+    n_together = max(1, _BLOCK // n_features)
+    for first in range(0, n_rows, n_together):
+        of_rows = means[numbers[first : first + n_together]]
+        states[first : first + n_together] = rng.random(of_rows.shape) < of_rows
+    return rbm.units.hold(states, held), log_masses
+
+
+def _choose(listed, held, u):
+    """Of each row a hidden state, by a uniform random number, and the log masses."""
+    numbers, log_masses = [], []
+    for rows, log_p in _by_block(listed, held.values, ~held.mask):
+        log_masses.append(logsumexp(log_p, axis=1))
+        p = np.exp(log_p - log_masses[-1][:, None])
+        if len(held.mask) == 1:
+            # as `choose` for many rows, without a copy for each
+            numbers.append(np.searchsorted(np.cumsum(p[0])[:-1], u, side="right"))
+        else:
+            numbers.append(few_missing.choose(p, u[rows]))
+    return np.concatenate(numbers), np.concatenate(log_masses)
 
 
 def expectations(listed, values, missing, states):

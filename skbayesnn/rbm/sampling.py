@@ -83,13 +83,15 @@ class SamplingMixin:
         the model for the other half. There it may jump to the hidden states of the
         training rows that the model keeps, in proportion to their probabilities, so
         that modes which no chain would leave are drawn as often as they should be.
+        Where the model has few hidden units (up to 15 for 64 features), all states of
+        these are listed, and no chain is needed: samples are exact and independent.
 
         Parameters
         ----------
         n_samples : int, default=1
             Number of samples.
         n_steps : int, default=1000
-            Steps of each chain.
+            Steps of each chain, if there are chains.
         clamp : array-like of shape (n_features,), (1, n_features) or \
                 (n_samples, n_features), default=None
             Values of features that are held, NaN for those that are free: samples of
@@ -116,14 +118,12 @@ class SamplingMixin:
         held = None if clamp is None else self._check_clamp(clamp, n_samples)
         # chains do not find lone states, but their probabilities are known
         rbm, seed = self._rbm_of_others(), draw_seed(random_state)
-        chains, log_masses = self._annealed_chains(
-            rbm, n_samples, n_steps // 2, held, seed
-        )
-        jump = self._jumps(rbm)
-        for n in _parts(n_steps - n_steps // 2):
-            chains = jump(chains, held)
-            chains, _ = rbm_model.gibbs(rbm, chains, n, held)
-        V = rbm.units.public(chains.states)
+        if listed_states.can_list(rbm):
+            states, log_masses = listed_states.sample(rbm, n_samples, held, seed)
+        else:
+            arguments = n_samples, n_steps, held, seed
+            states, log_masses = self._states_of_chains(rbm, *arguments)
+        V = rbm.units.public(states)
         if len(self.lone_states_):
             if held is None:
                 shares = self._shares_of_lone_states()
@@ -131,6 +131,17 @@ class SamplingMixin:
                 shares = self._shares_given(held, _mean_of_alike(held, log_masses))
             self._draw_lone_states(V, shares, seed)
         return V
+
+    def _states_of_chains(self, rbm, n_samples, n_steps, held, seed):
+        """A state of each of so many chains, and what `annealed_chains` tell."""
+        chains, log_masses = self._annealed_chains(
+            rbm, n_samples, n_steps // 2, held, seed
+        )
+        jump = self._jumps(rbm)
+        for n in _parts(n_steps - n_steps // 2):
+            chains = jump(chains, held)
+            chains, _ = rbm_model.gibbs(rbm, chains, n, held)
+        return chains.states, log_masses
 
     def impute(self, X, *, strategy="mean", n_steps=400, random_state="auto"):
         """Fill in missing values from the conditional distribution.

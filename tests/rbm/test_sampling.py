@@ -13,6 +13,13 @@ from skbayesnn import ContrastiveDivergenceRBM
 from skbayesnn.rbm import few_missing, listed_states
 
 
+@pytest.fixture(params=[True, False], ids=["listed", "chains"])
+def either_way(request, monkeypatch):
+    """Samples of few hidden units by the list of their states, or by chains."""
+    if not request.param:
+        monkeypatch.setattr(listed_states, "can_list", lambda rbm: False)
+
+
 def test_gibbs(fitted):
     X = toy_data(50)
     assert_array_equal(fitted.gibbs(X, 0), X)
@@ -27,6 +34,7 @@ def test_gibbs(fitted):
     assert not np.array_equal(fitted.gibbs(X, 3, random_state=generator), states)
 
 
+@pytest.mark.usefixtures("either_way")
 def test_chains_and_samples_have_the_means_of_the_model(fitted):
     V, p = naive.rbm_distribution(twin(fitted))
     n = 4000
@@ -39,6 +47,7 @@ def test_chains_and_samples_have_the_means_of_the_model(fitted):
     assert (np.abs(states.mean(axis=0) - p @ V) < spread).all()
 
 
+@pytest.mark.usefixtures("either_way")
 def test_clamped_samples_are_of_the_conditional_distribution(fitted):
     n = 4000
     clamp = np.array([1.0, np.nan, np.nan, np.nan, 0.0, np.nan])
@@ -51,6 +60,7 @@ def test_clamped_samples_are_of_the_conditional_distribution(fitted):
     assert (np.abs(sample.mean(axis=0)[free] - mean) < spread).all()
 
 
+@pytest.mark.usefixtures("either_way")
 def test_clamp_of_each_sample(fitted):
     n = 3000
     clamp = np.full((n, 6), np.nan)
@@ -65,6 +75,23 @@ def test_clamp_of_each_sample(fitted):
         spread = BOUND * np.sqrt(mean * (1 - mean) / (n / 2))
         difference = sample[rows][:, ~held].mean(axis=0) - mean
         assert (np.abs(difference) < spread).all()
+
+
+def test_samples_of_few_units_need_no_chain(two_groups, monkeypatch):
+    """One step does not lead chains to the model; more samples have the same first."""
+    model, V, p = two_groups
+    n = 4000
+    sample = model.sample(n, n_steps=1, random_state=0)
+    spread = BOUND * np.sqrt(p @ V * (1 - p @ V) / n)
+    assert (np.abs(sample.mean(axis=0) - p @ V) < spread).all()
+    # states of pairs of features, which only dependent ones have
+    together = (sample[:, :, None] & sample[:, None]).mean(axis=0)
+    expected = np.einsum("n,ni,nj->ij", p, V, V)
+    spread = BOUND * np.sqrt(np.clip(expected * (1 - expected), 0.0, None) / n)
+    assert (np.abs(together - expected) < spread + 1e-12).all()
+    assert_array_equal(sample[:7], model.sample(7, random_state=0))
+    monkeypatch.setattr(listed_states, "_BLOCK", 30)
+    assert_array_equal(sample[:50], model.sample(50, random_state=0))
 
 
 @pytest.mark.parametrize(
@@ -345,6 +372,7 @@ def two_groups():
     return model, V, p / p.sum()
 
 
+@pytest.mark.usefixtures("either_way")
 def test_samples_have_modes_in_proportion(two_groups):
     """Between which no chain moves."""
     model, V, p = two_groups
@@ -357,6 +385,7 @@ def test_samples_have_modes_in_proportion(two_groups):
     assert (np.abs(filled.mean(axis=0) - p @ V) < spread).all()
 
 
+@pytest.mark.usefixtures("either_way")
 def test_clamped_samples_have_modes_in_proportion(two_groups):
     """Two features that contradict each other leave both groups possible."""
     model, V, p = two_groups

@@ -27,7 +27,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from ..._random import Stream, derived_seed, generator
+from ..._random import Stream, derived_seed
 from .. import listed_states
 from ..likelihood import annealing
 from ..likelihood.adaptation import respace
@@ -315,16 +315,9 @@ def _place(seed):
 
 
 def _independent(rbm, n_states, seed):
-    """The `Sample` with hidden states by their probabilities, which are listed."""
-    listed = listed_states.all_of(rbm)
-    log_p = listed.log_weights + rbm.units.log_partitions(listed.y).sum(axis=1)
-    log_partition = float(logsumexp(log_p))
-    rng = generator(seed, Stream.PROPORTIONS)
-    chosen = rng.choice(len(log_p), n_states, p=np.exp(log_p - log_partition))
-    # of the few listed states first: the chosen ones may be many gigabytes
-    inputs = (listed.y - rbm.visible).astype(np.float32)
-    states = rbm.units.draw(inputs[chosen], rbm.visible, _place(seed))
-    return _sample(states, np.zeros(n_states), log_partition)
+    """The `Sample` by the list of all hidden states."""
+    states, log_masses = listed_states.sample(rbm, n_states, None, seed)
+    return _sample(states, np.zeros(n_states), float(log_masses[0]))
 
 
 def _annealed(rbm, base, amount, seed, n_jobs):
