@@ -19,6 +19,7 @@ from .learning.restarts import learn
 from .learning.unneeded_units import remove_units
 from .parameters import MODEL_CONSTRAINTS, learning_options
 from .prediction import posterior
+from .prediction.bands import range_of, unknown_beyond
 from .regressor_texts import TEXTS
 
 
@@ -239,6 +240,9 @@ class SparseBayesMLPRegressor(
         (self._learned,) = fit.networks
         self._single_output = single_output
         set_attributes(self, network_attributes(self._learned, X, weights))
+        # who asks for a linear model says what is outside
+        network = self._fitted.network
+        self._known_range = None if network.linear else range_of(X, network.units[0])
         if fit.interrupted:
             raise FitInterrupted
         return self
@@ -288,7 +292,10 @@ class SparseBayesMLPRegressor(
             Inputs.
         return_std : bool, default=False
             Return the standard deviation of new observations as well: posterior of the
-            weights by the delta method, plus noise.
+            weights by the delta method, plus noise. Where an input that the network
+            uses is outside the range of the training data, at a distance of d times
+            this range, max(d**2, d - 0.1) standard deviations of y are added to the
+            variance, squared (not if ``hidden_layer_sizes`` is empty).
 
         Returns
         -------
@@ -306,7 +313,8 @@ class SparseBayesMLPRegressor(
         X = self._check_inputs(X)
         mean = self._shape_like_y(posterior.mean(self._fitted, X))
         if return_std:
-            return mean, self._shape_like_y(posterior.std(self._fitted, X))
+            std = np.hypot(posterior.std(self._fitted, X), self._unknown(X))
+            return mean, self._shape_like_y(std)
         return mean
 
     @on_one_blas_thread
@@ -318,7 +326,9 @@ class SparseBayesMLPRegressor(
         X : array-like of shape (n_samples_X, n_features)
             Inputs.
         n_samples : int, default=1
-            Draws; each has its own weights and its own noise.
+            Draws; each has its own weights and its own noise. Outside the range of the
+            training data they deviate from the prediction by as much more as the
+            standard deviations of ``predict`` are larger.
         random_state : int, RandomState instance or None, default=0
             Source of the draws.
 
@@ -337,6 +347,11 @@ class SparseBayesMLPRegressor(
         n_samples = checks.check_count(n_samples, "n_samples", 1)
         rng = np.random.default_rng(draw_seed(random_state))
         draws = posterior.draws(self._fitted, X, n_samples, rng)
+        unknown = self._unknown(X)
+        if unknown.any():
+            mean, std = posterior.mean(self._fitted, X), posterior.std(self._fitted, X)
+            factor = np.hypot(std, unknown) / std
+            draws = mean[..., None] + factor[..., None] * (draws - mean[..., None])
         return draws[:, 0] if self._single_output else draws
 
     @on_one_blas_thread
@@ -382,6 +397,15 @@ class SparseBayesMLPRegressor(
         if hasattr(self, "feature_names_in_"):
             regressor.feature_names_in_ = self.feature_names_in_
         return regressor
+
+    def _unknown(self, X):
+        """What is unknown outside the range of the fit (n_rows, n_outputs)."""
+        # None in files of earlier versions
+        known_range = getattr(self, "_known_range", None)
+        y_scale = self._fitted.scaling.y_scale
+        if known_range is None:
+            return np.zeros((len(X), len(y_scale)))
+        return unknown_beyond(known_range, X)[:, None] * y_scale
 
     def _check_inputs(self, X):
         check_is_fitted(self)

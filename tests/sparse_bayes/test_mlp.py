@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesMLPRegressor
+from skbayesnn.sparse_bayes.prediction import posterior
 
 NOISE = 0.05
 
@@ -206,6 +207,32 @@ def test_std_agrees_with_draws_of_a_linear_model():
     # the standard error of a standard deviation is std / sqrt(2 n)
     assert_allclose(draws.std(axis=1), std, rtol=5 / np.sqrt(2 * n_draws))
     assert_array_equal(draws, model.sample_y(far, n_draws, random_state=1))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_outside_the_range_of_the_data_nothing_is_known(n_outputs):
+    """By the square of the distance, and the distance itself less a tenth."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (200, 3))
+    X[[0, 1], 0] = -1.0, 1.0
+    y = np.sin(2.0 * X[:, :1]) * np.arange(1, n_outputs + 1)
+    y = y + 0.1 * rng.standard_normal(y.shape)
+    model = SparseBayesMLPRegressor(8, random_state=0).fit(X, y)
+    assert_array_equal(model.feature_relevance_ > 0.0, [True, False, False])
+    far = np.zeros((5, 3))
+    far[:, 0] = 0.9, 1.0, 1.1, -1.4, 9.0
+    distance = np.array([0.0, 0.0, 0.05, 0.2, 4.0])
+    unknown = np.maximum(distance**2, distance - 0.1)[:, None] * y.std(axis=0)
+    mean, std = model.predict(far, return_std=True)
+    plain = posterior.std(model._fitted, far)
+    assert_allclose(std, np.hypot(plain, unknown), rtol=1e-12)
+    assert (std[-1] > 10.0 * plain[-1]).all()
+    # what was pruned has no effect there either
+    far[:, 1:] = 1e3
+    assert_array_equal(model.predict(far, return_std=True)[1], std)
+    draws = model.sample_y(far, 4000)
+    assert_allclose(draws.mean(axis=2), mean, atol=5.0 * std.max() / np.sqrt(4000))
+    assert_allclose(draws.std(axis=2), std, rtol=5.0 / np.sqrt(2 * 4000))
 
 
 @pytest.mark.parametrize("n_sets", first_by_default([4, 20]))

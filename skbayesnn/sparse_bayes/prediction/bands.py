@@ -152,6 +152,27 @@ def _unknown_of_inputs(bands, U):
     return np.maximum(_unknown(distance), 2.0 * near * far)
 
 
+def range_of(X, used):
+    """Least and largest values (2, n_inputs) of the inputs ``used``, by their numbers.
+
+    NaN of others, which are never out of their range.
+    """
+    known_range = np.full((2, X.shape[1]), np.nan)
+    known_range[:, used] = X[:, used].min(axis=0), X[:, used].max(axis=0)
+    return known_range
+
+
+def unknown_beyond(known_range, X):
+    """What a network may err by in rows (n_rows,), in deviations of the outputs.
+
+    By the input that is farthest out of its range, of a network that has no lags.
+    """
+    # of inputs of 1e200 the square overflows
+    with np.errstate(over="ignore"):
+        unknown = _unknown(_relative_distance(X, *known_range))
+    return unknown.max(axis=1, initial=0.0)
+
+
 def with_factor(bands, forecast, record):
     """Standard deviations (n_rows, n_outputs) of a free run, with their factor.
 
