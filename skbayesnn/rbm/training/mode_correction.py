@@ -54,8 +54,6 @@ _LEAST_COVERED = 0.6
 _N_ROWS = 2000
 # A smaller gain is next to nothing, nats; and standard errors that it has to exceed.
 _LEAST_GAIN, _CERTAIN = 0.02, 3.0
-# Standard errors by which it may be larger than few states tell.
-_OPEN = 2.0
 # Standard errors by which one partition function has to exceed the other: weights have
 # heavier tails than their errors tell. A sample that may have missed more than so many
 # nats is not believed, however uncertain the other one is.
@@ -122,11 +120,14 @@ class Draws(NamedTuple):
         amount = n_states, self.n_betas
         return _annealed(rbm, self.base, amount, self._place(number), self.n_jobs)
 
-    def with_rows(self, rbm, sample, number):
-        """The better one of a sample of a model, and of that by rows."""
+    def by_rows(self, rbm, number):
+        """The `Sample` by the hidden states of rows; None where it tells nothing more.
+
+        That is where all are listed, and of a fractional model.
+        """
         if not is_standard(rbm) or listed_states.can_list(rbm):
-            return sample
-        return _better(sample, _from_rows(rbm, self.rows, self._place(number)))
+            return None
+        return _from_rows(rbm, self.rows, self._place(number))
 
     def _place(self, number):
         return int(derived_seed(self.seed, Stream.PROPORTIONS, number))
@@ -154,7 +155,7 @@ def find_shift(rbm, base, rows, seed, n_jobs=None):
         return None
     # the second sample is a test: the first may be misled by a few of its weights
     test = draws.sample(rbm, _n_to_test(shift, draws.n_states), _TEST)
-    test = draws.with_rows(rbm, test, _TEST)
+    test = _better(test, draws.by_rows(rbm, _TEST))
     if not _is_believed(test, target, rows.units):
         return None
     gain, error = _gain(test, shift.biases, target)
@@ -188,19 +189,23 @@ def _most_states(rbm, n_betas, wanted):
 
 
 def _grown(rbm, draws, sample, target):
-    """Ever more states, while they leave open that a shift gains something.
-
-    None where they tell that it does not.
-    """
-    number = _GROWING
+    """Ever more states, while they tell that a shift gains something; or None."""
+    of_rows, number = draws.by_rows(rbm, _FIRST), _GROWING
+    best = _better(sample, of_rows)
     # bound: their number doubles, up to that of the draws
-    while _may_gain(sample, target, len(draws.rows)):
+    while _may_be_enough(best, draws) and _may_gain(best, target, len(draws.rows)):
         n = len(sample.states)
         if n >= draws.n_states:
-            return draws.with_rows(rbm, sample, _FIRST)
+            return best
         more = draws.sample(rbm, min(n, draws.n_states - n), number)
         sample, number = _joined(sample, more), number + 1
+        best = _better(sample, of_rows)
     return None
+
+
+def _may_be_enough(sample, draws):
+    """Whether its weights are so even that all states may be believed."""
+    return sample.size * draws.n_states >= _LEAST_SAMPLE * len(sample.states)
 
 
 def _joined(*samples):
@@ -233,7 +238,7 @@ def _finds_others(rbm, draws, sample, shift):
     """
     moved = rbm._replace(visible=(rbm.visible + shift.biases).astype(np.float32))
     after = draws.sample(moved, min(_FEW_STATES, draws.n_states), _AFTER)
-    after = draws.with_rows(moved, after, _AFTER)
+    after = _better(after, draws.by_rows(moved, _AFTER))
     tilted = logsumexp(sample.log_weights + sample.states @ shift.biases)
     return after.log_partition >= sample.log_partition + tilted + _MOST_MISSED
 
@@ -264,7 +269,7 @@ def _shift_by(sample, target, n_rows):
 
 
 def _may_gain(few, target, n_rows):
-    """Whether few states leave open that a shift gains something.
+    """Whether a shift gains something, as far as few states tell.
 
     By the quadratic part of L, at its best: half of the squared mean of z, less what
     chance adds to it in the states and in the rows.
@@ -272,9 +277,8 @@ def _may_gain(few, target, n_rows):
     weights = np.exp(few.log_weights)
     mean = weights @ few.states
     z = (target - mean) @ _components(few.states - mean, weights)
-    chance = 1.0 / few.size + 1.0 / n_rows
-    gain, error = 0.5 * (z @ z - len(z) * chance), chance * np.sqrt(0.5 * len(z))
-    return gain + _OPEN * error >= _LEAST_GAIN
+    by_chance = len(z) * (1.0 / few.size + 1.0 / n_rows)
+    return 0.5 * (z @ z - by_chance) >= _LEAST_GAIN
 
 
 def _misses_modes(sample, target, units):
@@ -287,13 +291,18 @@ def _misses_modes(sample, target, units):
     return found < _LEAST_COVERED * units.variances(target).sum()
 
 
-def _better(*samples):
-    """The sample that has not missed what the other has met, or the larger one."""
-    low, high = sorted(samples, key=lambda one: one.log_partition)
+def _better(sample, other):
+    """The sample that has not missed what the other has met, or the larger one.
+
+    The first one, if the other is None.
+    """
+    if other is None:
+        return sample
+    low, high = sorted((sample, other), key=lambda one: one.log_partition)
     chance = min(_MOST_MISSED, _CLEARLY * np.hypot(low.error, high.error))
     if high.log_partition - low.log_partition > chance:
         return high
-    return max(samples, key=lambda one: one.size)
+    return max(sample, other, key=lambda one: one.size)
 
 
 def _sample(states, log_weights, offset=0.0):

@@ -120,21 +120,22 @@ def test_few_states_tell_where_nothing_is_to_be_had(monkeypatch):
         return mode_correction.Sample(states[:n], np.full(n, -np.log(n)), 0.0)
 
     rows = states[2000:].mean(axis=0)
-    assert not mode_correction._may_gain(few(2000), rows, 2000)
-    # of 100 states, chance may hide more than the least gain
-    assert mode_correction._may_gain(few(100), rows, 2000)
-    assert mode_correction._may_gain(few(2000), rows + 0.2, 2000)
+    for n in (100, 2000):
+        # what chance adds to the means is no gain
+        assert not mode_correction._may_gain(few(n), rows, 2000)
+        assert mode_correction._may_gain(few(n), rows + 0.2, 2000)
     # then no more are drawn
     X, drawn = modes_in([0.75, 0.25]), []
+    even = np.full(len(X), -np.log(len(X)))
+    alike = mode_correction.Sample(X.astype(float), even, 0.0)
 
     def like_rows(rbm, base, amount, *others):
         drawn.append(amount)
-        return mode_correction.Sample(
-            X.astype(float), np.full(len(X), -np.log(2000)), 0
-        )
+        return alike
 
     monkeypatch.setattr(mode_correction, "_N_STATES", 8000)
     monkeypatch.setattr(mode_correction, "_annealed", like_rows)
+    monkeypatch.setattr(mode_correction, "_from_rows", lambda *a: alike)
     assert shift_for(model_of(0.7), X) is None
     assert drawn == [(N_STATES, N_BETAS)]
 
@@ -144,18 +145,20 @@ def test_a_shift_that_makes_other_states_likely_does_not_count(
     excess, stays, monkeypatch
 ):
     """States that no sample had show in the partition function of the shifted model."""
-    draw, drawn = mode_correction.Draws.with_rows, []
+    rbm = model_of(0.7)
 
-    def with_others(self, rbm, *others):
-        sample = draw(self, rbm, *others)
-        drawn.append(rbm)
-        by = excess if len(drawn) == 3 else 0.0
-        return sample._replace(log_partition=log_partition(rbm) + by)
+    def exactly(sample):
+        def drawn(self, model, *others):
+            by = 0.0 if model is rbm else excess
+            found = sample(self, model, *others)
+            return found._replace(log_partition=log_partition(model) + by)
 
-    monkeypatch.setattr(mode_correction.Draws, "with_rows", with_others)
-    X, rbm = modes_in([0.75, 0.25]), model_of(0.7)
-    assert (shift_for(rbm, X) is None) == stays
-    assert len(drawn) == 3 and drawn[0] is drawn[1] is rbm is not drawn[2]
+        return drawn
+
+    for name in ("sample", "by_rows"):
+        sample = getattr(mode_correction.Draws, name)
+        monkeypatch.setattr(mode_correction.Draws, name, exactly(sample))
+    assert (shift_for(rbm, modes_in([0.75, 0.25])) is None) == stays
 
 
 def test_units_without_weights_and_constant_features():
@@ -178,7 +181,8 @@ def test_weights_of_few_states_are_not_believed(monkeypatch):
         monkeypatch.setattr(mode_correction, name, lambda *a, draw=draw: few(draw(*a)))
     assert shift_for(model_of(0.7), X) is None
     # whatever they seem to say
-    monkeypatch.setattr(mode_correction, "_is_certain", lambda shift: True)
+    for name in ("_may_gain", "_may_be_enough", "_is_certain"):
+        monkeypatch.setattr(mode_correction, name, lambda *a: True)
     monkeypatch.setattr(mode_correction, "_misses_modes", lambda *a: False)
     monkeypatch.setattr(mode_correction, "_MOST_MISSED", np.inf)
     assert shift_for(model_of(0.7), X) is None
@@ -317,7 +321,7 @@ def test_large_models_get_fewer_states_and_no_more_temperatures(monkeypatch, run
     assert {n for _, n in runs} == {125, 500}
 
 
-def test_states_double_while_a_gain_is_open(monkeypatch, runs):
+def test_states_double_while_they_tell_of_a_gain(monkeypatch, runs):
     """A gain that few of them make certain is tested by few others."""
     monkeypatch.setattr(mode_correction, "_N_STATES", 7000)
     shift = shift_for(model_of(0.7), modes_in([0.75, 0.25]))
@@ -334,6 +338,18 @@ def test_states_that_test_a_gain():
     assert mode_correction._n_to_test(shift._replace(error=0.001), 8000) == 2000
     assert mode_correction._n_to_test(shift._replace(error=0.001), 500) == 500
     assert mode_correction._n_to_test(shift._replace(gain=0.0), 8000) == 8000
+
+
+def test_states_whose_weights_few_have_are_no_reason_for_more(monkeypatch):
+    """One of 8,000 states by rows had all the weight, and seemed to gain 30 nats."""
+    X, rbm = modes_in([0.75, 0.25]), model_of(0.7)
+    one = mode_correction._sample(X[:400], np.where(np.arange(400) < 1, 0.0, -50.0), 99)
+    monkeypatch.setattr(mode_correction, "_from_rows", lambda *a: one)
+    draws = draws_for(Rows(X, 0.5))._replace(n_states=4 * N_STATES)
+    few = draws.sample(rbm, N_STATES, 0)
+    monkeypatch.setattr(mode_correction, "_annealed", lambda *a: pytest.fail("drawn"))
+    monkeypatch.setattr(mode_correction, "_may_gain", lambda *a: True)
+    assert mode_correction._grown(rbm, draws, few, X.mean(axis=0)) is None
 
 
 def test_samples_are_joined_by_what_they_weigh():
