@@ -233,6 +233,30 @@ def free_run_variance(model, U, Y, start, stop, covariance, noise, ceiling=np.in
     return path, V, diverged
 
 
+def variance_of_measured_errors(model, U, Y, start, stop, errors):
+    """What errors of the rows before ``start`` add to the variances of a run.
+
+    In the notation of `free_run_variance`, by ``d = A d + B e``, with e these errors,
+    whose standard deviations are ``errors`` in scaled units.
+    """
+    path, _ = free_run(model, U, Y, start, stop)
+    n_times, n_outputs = stop - start, Y.shape[1]
+    n_before = max(lag for _, lag in model.regressors)
+    A = np.zeros((n_times, n_outputs, n_before + n_times, n_outputs))
+    for t in range(n_times):
+        z = _regressors_of_row(model, U, path, start + t)[None]
+        by_inputs = input_jacobian(model.layers, model.activation, z)[0]
+        for i, (signal, lag) in enumerate(model.regressors):
+            if signal >= U.shape[1]:
+                gain = by_inputs[:, i] * model.y_scale / model.x_scale[i]
+                A[t, :, n_before + t - lag, signal - U.shape[1]] += gain
+    size, n_known = n_times * n_outputs, n_before * n_outputs
+    B, A = np.split(A.reshape(size, n_known + size), [n_known], axis=1)
+    response = np.linalg.solve(np.eye(size) - A, B)
+    spread = np.tile((errors * model.y_scale) ** 2, n_before)
+    return (response**2 @ spread).reshape(n_times, n_outputs)
+
+
 def predict_ahead(model, U, Y, horizon, start, stop, covariance=None, noise=None):
     """Rows from the first complete window on, ``horizon`` steps ahead.
 

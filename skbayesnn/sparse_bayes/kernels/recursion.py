@@ -266,7 +266,7 @@ def run_sensitivities(layers, run, kept, unknown, path, diverged, S, start, stop
     Returns
     -------
     gains : (stop - start, n_outputs, n_terms)
-        :math:`g_f` for each row; zero where a lagged output is measured.
+        :math:`g_f` for each row, also where a lagged output is measured.
     """
     n_fed = len(run.feedback.terms.lag)
     gains = np.zeros((stop - start, path.shape[1], n_fed))
@@ -325,20 +325,18 @@ def _run_rows(layers, run, places, unknown, path, diverged, S, gains, rows, memo
             s = S[here + o]
             for p in range(n_kept):
                 s[p] = values[source[p]] * delta[target[p]]
-            _add_gains(feedback, begin, row, o, delta, gains[row - start, o])
+            _add_gains(feedback, o, delta, gains[row - start, o])
 
 
 @kernel(inline="always")
-def _add_gains(feedback, origin, row, o, delta, gain):
-    """Derivatives of an output by the terms of a row, in ``gain`` (n_terms,)."""
+def _add_gains(feedback, o, delta, gain):
+    """Derivatives of an output by the terms of its row, in ``gain`` (n_terms,)."""
     for f in range(len(feedback.lag)):
-        past = row - feedback.lag[f]
-        if past >= origin:
-            by_output = delta[feedback.position[f]] * feedback.slope[f]
-            gain[feedback.near[f]] += by_output
-            if feedback.far[f] >= 0 and past > origin:
-                gain[feedback.far[f]] -= by_output
-    if len(feedback.drift) > 0 and row > origin:
+        by_output = delta[feedback.position[f]] * feedback.slope[f]
+        gain[feedback.near[f]] += by_output
+        if feedback.far[f] >= 0:
+            gain[feedback.far[f]] -= by_output
+    if len(feedback.drift) > 0:
         gain[feedback.last[o]] += 1.0
 
 
@@ -409,14 +407,17 @@ def _path_gradient(layers, run, places, path, adjoint, gradient, memory):
 
 
 @kernel(helper=True)
-def _advance_noise(run, gain, noise, K, row):
-    """Covariances of the deviation of a new row with those of the rows before it."""
+def _advance_noise(run, gain, noise, n_before, K, row):
+    """Covariances of the deviation of a new row with those of the rows before it.
+
+    The first of these are ``n_before`` rows before the run.
+    """
     terms, memory, n_outputs = run.feedback.terms, len(K), len(noise)
-    slot = row % memory
+    slot, first = row % memory, run.origin[row] - n_before
     K[slot] = 0.0
     K[:, :, slot] = 0.0
     for f in range(len(terms.lag)):
-        if row - terms.lag[f] < run.origin[row]:
+        if row - terms.lag[f] < first:
             continue
         past, k = (row - terms.lag[f]) % memory, terms.output[f]
         for o in range(n_outputs):
@@ -434,7 +435,7 @@ def _advance_noise(run, gain, noise, K, row):
         for q in range(o + 1):
             total = noise[o] * noise[o] if o == q else 0.0
             for f in range(len(terms.lag)):
-                if row - terms.lag[f] >= run.origin[row]:
+                if row - terms.lag[f] >= first:
                     past = (row - terms.lag[f]) % memory
                     total += gain[o, f] * K[slot, q, past, terms.output[f]]
             K[slot, o, slot, q] = total
@@ -451,23 +452,49 @@ def fed_back_noise(run, gains, noise):
     -------
     variance : (n_rows, n_outputs)
     """
+    longest_run = int((np.arange(len(gains)) - run.origin).max(initial=0))
+    # rows that lags of the same run reach
+    n_past = min(_longest_lag(run), longest_run)
+    return _carry_noise(run, gains, noise, np.zeros_like(noise), 0, n_past)
+
+
+def fed_back_errors(run, gains, errors):
+    """Variance that errors of the outputs which were measured before a run add to it.
+
+    Of standard deviations ``errors`` (n_outputs,), independent of each other.
+
+    Returns
+    -------
+    variance : (n_rows, n_outputs)
+    """
+    n_past = _longest_lag(run)
+    return _carry_noise(run, gains, np.zeros_like(errors), errors, n_past, n_past)
+
+
+def _longest_lag(run):
+    return int(run.feedback.terms.lag.max(initial=0))
+
+
+def _carry_noise(run, gains, noise, errors, n_before, n_past):
     n_rows, n_outputs, _ = gains.shape
-    longest_lag = int(run.feedback.terms.lag.max(initial=0))
-    longest_run = int((np.arange(n_rows) - run.origin).max(initial=0))
-    # a ring buffer over the rows that lags of the same run reach
-    memory = min(longest_lag, longest_run) + 1
-    K = np.zeros((memory, n_outputs, memory, n_outputs))
+    # a ring buffer over a row and those that count before it
+    K = np.zeros((n_past + 1, n_outputs, n_past + 1, n_outputs))
     variance = np.empty((n_rows, n_outputs))
-    _fed_back_noise(run, gains, noise, K, variance)
+    _fed_back_noise(run, gains, noise, errors, n_before, K, variance)
     return variance
 
 
 @kernel
-def _fed_back_noise(run, gains, noise, K, variance):
+def _fed_back_noise(run, gains, noise, errors, n_before, K, variance):
+    n_outputs = len(noise)
     for row in range(len(variance)):
         if run.origin[row] == row:
             K[:] = 0.0
-        _advance_noise(run, gains[row], noise, K, row)
+            for past in range(row - n_before, row):
+                slot = past % len(K)
+                for o in range(n_outputs):
+                    K[slot, o, slot, o] = errors[o] * errors[o]
+        _advance_noise(run, gains[row], noise, n_before, K, row)
         slot = row % len(K)
-        for o in range(variance.shape[1]):
+        for o in range(n_outputs):
             variance[row, o] = K[slot, o, slot, o]

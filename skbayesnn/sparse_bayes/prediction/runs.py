@@ -9,7 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.recursion import fed_back_noise, run_path, sensitivity_blocks
+from ..kernels.recursion import (
+    fed_back_errors,
+    fed_back_noise,
+    run_path,
+    sensitivity_blocks,
+)
 from ..records.layout import lay_out
 from .posterior import apply_covariance
 
@@ -119,14 +124,13 @@ def simulate_variance(fitted, run, from_measured):
     r"""The path and its variance, linearised around it.
 
     The variance is :math:`s_t^T C s_t + E[e_t^2]`: that of the weights, and of the
-    noise of each step that is fed back. Where the errors of a free run are known, their
-    variance is the ceiling of the second term, and in a free run (not
-    ``from_measured``) it is that from the first row on.
+    noise of each step that is fed back. Where the errors of a free run are known, the
+    second term has a `_ceiling`, and in a free run (not ``from_measured``) it is their
+    variance from the first row on.
     """
-    noise, ceiling = fitted.noise_std, np.inf
-    if fitted.free_run_std is not None:
-        noise = noise if from_measured else fitted.free_run_std
-        ceiling = fitted.free_run_std**2
+    noise = fitted.noise_std
+    if fitted.free_run_std is not None and not from_measured:
+        noise = fitted.free_run_std
     shape = len(run.X), len(noise)
     outputs, variance = np.empty(shape), np.empty(shape)
     gains = np.zeros((*shape, len(run.feedback.terms.lag)))
@@ -141,7 +145,27 @@ def simulate_variance(fitted, run, from_measured):
             )
             variance[rows] = by_weights.reshape(part.shape)
         fed_back = fed_back_noise(run, gains, noise)
+        ceiling = _ceiling(fitted, run, gains, from_measured)
         # a variance beyond all numbers, a NaN, meets the ceiling
         variance += np.where(fed_back < ceiling, fed_back, ceiling)
     variance[np.isnan(outputs)] = np.nan
     return Path(outputs, variance, diverged)
+
+
+def _ceiling(fitted, run, gains, from_measured):
+    """The largest variance of noise in a run: that of the errors of free runs.
+
+    Where errors one step ahead are larger than those, the outputs that were measured
+    before a run err themselves. Then as much is added as these errors make of what one
+    step has more.
+    """
+    if fitted.free_run_std is None:
+        return np.inf
+    ceiling = fitted.free_run_std**2
+    excess = np.maximum(fitted.noise_std**2 - ceiling, 0.0)
+    if not (from_measured and excess.any()):
+        return ceiling
+    by_errors = fed_back_errors(run, gains, fitted.free_run_std)
+    of_first = by_errors[run.origin]
+    growth = np.where(of_first > 0.0, by_errors / of_first, 1.0)
+    return ceiling + excess * np.where(np.isfinite(growth), growth, 1.0)

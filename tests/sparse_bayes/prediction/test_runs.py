@@ -150,6 +150,32 @@ def test_fed_back_noise_has_a_ceiling(n_outputs):
     assert_allclose(V, V_expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("horizon", [2, 3, 99])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_measured_outputs_err_where_one_step_errs_more_than_a_free_run(
+    n_outputs, horizon
+):
+    system = System(n_outputs=n_outputs, gain=0.3)
+    (*posterior, _), full = system.posterior(False)
+    of_free_run = np.array([0.5, 0.8])[:n_outputs] * system.noise
+    rows = (system.start, system.stop)
+    model, U, Y = system.model, system.U, system.Y
+    expected = np.full(Y.shape, np.nan)
+    for row in range(*rows):
+        begin = max(row - horizon + 1, system.start)
+        run = (model, U, Y, begin, row + 1)
+        of_weights = naive.free_run_variance(*run, full, 0.0 * system.noise)[1][row]
+        fed_back = naive.free_run_variance(*run, 0.0 * full, system.noise)[1][row]
+        by_errors = naive.variance_of_measured_errors(*run, of_free_run)
+        more = (system.noise**2 - of_free_run**2) * by_errors[-1] / by_errors[0]
+        ceiling = (of_free_run**2 + more) * model.y_scale**2
+        expected[row] = of_weights + np.minimum(fed_back, ceiling)
+    arguments = (*system.arguments, *posterior, of_free_run**2, U)
+    out, V = Y.copy(), np.full(Y.shape, np.nan)
+    narx.predict_ahead_variance(*arguments, Y, horizon, out, V, 0, system.stop)
+    assert_allclose(V[system.start :], expected[system.start :], rtol=1e-10)
+
+
 # noise that may add as much as it does
 FREE = np.full(1, np.inf)
 

@@ -191,6 +191,23 @@ def test_noise_is_fed_back_one_step_ahead_and_not_in_simulation(models):
             assert_allclose(draws[2:].std(axis=1), std, rtol=STD_TOLERANCE)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_bands_ahead_of_outputs_that_were_measured_with_noise_hold(seed):
+    """The noise of the known outputs is predicted on, until the system forgets it."""
+    rng = np.random.default_rng(seed)
+    u, y = np.repeat(rng.uniform(-2.0, 2.0, (325, 1)), 8, axis=0), np.zeros(2600)
+    for t in range(2, len(y)):
+        y[t] = 1.5 * y[t - 1] - 0.6 * y[t - 2] + 0.1 * u[t - 1, 0]
+    y += NOISE * rng.standard_normal(len(y))
+    model = fit(u[:600], y[:600], **LINEAR, focus="simulation")
+    u, y = u[600:], y[600:]
+    for horizon in (1, 2, 3, 5, 10):
+        mean, std = model.predict(u, y, horizon=horizon, return_std=True)
+        held = (np.abs(y - mean) < 1.96 * std)[10:]
+        # errors of neighbouring rows are alike
+        assert 0.92 < held.mean() < 0.98, horizon
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one step", "ahead", "free run"])
 def test_ensemble_draws_from_the_mixture(models, kind):
