@@ -8,6 +8,11 @@ from sklearn.utils import check_scalar
 
 from .. import _validation as checks
 
+# Draws at least: all but one have a standard deviation.
+_FEWEST = 3
+# Of a variance, beside that of all draws, below which it is that of rounding.
+_ROUNDING = 1e-12
+
 
 def simultaneous_band(y_draws, coverage=0.95):
     r"""Compute a band that holds whole records with a given probability.
@@ -19,7 +24,8 @@ def simultaneous_band(y_draws, coverage=0.95):
         c = \text{quantile of } \max_t \frac{|x_t - \bar x_t|}{s_t},
 
     over the draws x, whose means and standard deviations are :math:`\bar x_t` and
-    :math:`s_t`.
+    :math:`s_t`; in c, those of all draws but x. A draw is nearer to a mean of which it
+    is a part than a new record is.
 
     Parameters
     ----------
@@ -30,7 +36,7 @@ def simultaneous_band(y_draws, coverage=0.95):
         divergence, counts as infinitely far away.
     coverage : float, default=0.95
         Probability that a record lies inside, between 0 and 1. It takes at least
-        ``coverage / (1 - coverage)`` draws; some hundred give a steady band.
+        ``coverage / (1 - coverage)`` draws, and 3; some hundred give a steady band.
 
     Returns
     -------
@@ -76,7 +82,7 @@ def simultaneous_band(y_draws, coverage=0.95):
     rank = _rank(coverage, draws.shape[-1])
     missing = np.isnan(draws).all(axis=-1)
     finite = np.isfinite(draws[~missing]).all(axis=0)
-    if finite.sum() < max(rank, 2):
+    if finite.sum() < max(rank, _FEWEST):
         infinite = np.where(missing, np.nan, np.inf)
         return -infinite, infinite
     # rows that were given are the same in all draws, and so stay without rounding
@@ -86,16 +92,31 @@ def simultaneous_band(y_draws, coverage=0.95):
     distance = np.abs(kept - mean[..., None])
     relative = distance / np.where(std > 0.0, std, np.inf)[..., None]
     farthest = np.sort(relative[~missing].max(axis=0, initial=0.0))
-    half, mean = farthest[rank - 1] * std, mean + first[..., 0]
+    far = _without_itself(farthest[rank - 1], len(farthest))
+    half = np.where(std > 0.0, far, 0.0) * std
+    mean = mean + first[..., 0]
     return mean - half, mean + half
+
+
+def _without_itself(distance, n_draws):
+    """The distance of a draw from the mean of the others, in their standard deviations.
+
+    ``distance`` is that from the mean of all, in the standard deviations of all.
+    """
+    share = n_draws / (n_draws - 1.0)
+    squares = n_draws - 1.0 - share * distance**2
+    if squares <= _ROUNDING * n_draws:
+        # all others are alike
+        return np.inf
+    return share * distance / np.sqrt(squares / (n_draws - 2.0))
 
 
 def _rank(coverage, n_draws):
     """Which of the sorted draws a new one exceeds with the other probability."""
     # a product such as 0.7 * 10 may be an ulp above an integer
     rank = math.ceil(round(coverage * (n_draws + 1), 9))
-    if rank > n_draws:
-        least = math.ceil(round(coverage / (1.0 - coverage), 9))
+    if max(rank, _FEWEST) > n_draws:
+        least = max(math.ceil(round(coverage / (1.0 - coverage), 9)), _FEWEST)
         raise ValueError(
             f"coverage={coverage} needs at least {least} draws; y_draws has {n_draws}."
         )

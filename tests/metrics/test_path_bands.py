@@ -31,6 +31,40 @@ def test_new_records_lie_inside_as_a_whole(coverage):
     assert share_inside(paths(5000, seed=1), *rows) < coverage - 0.15
 
 
+@pytest.mark.parametrize("n_rows", [1, 100])
+@pytest.mark.parametrize("n_draws", [20, 100])
+def test_few_draws_hold_new_records_as_often(n_draws, n_rows):
+    """Each draw is nearer to the mean of all of them than a new record is."""
+    rng, shares = np.random.default_rng(0), []
+    for _ in range(100):
+        band = simultaneous_band(rng.normal(size=(n_rows, n_draws)), 0.95)
+        shares.append(share_inside(rng.normal(size=(n_rows, 100)), *band))
+    error = np.std(shares) / np.sqrt(len(shares))
+    # the quantile is one of the draws: it holds a little more than asked for
+    assert 0.95 - 4 * error < np.mean(shares) < 0.97 + 4 * error
+
+
+def test_the_distance_is_that_from_the_other_draws():
+    draws = paths(30)
+    lower, upper = simultaneous_band(draws, 0.9)
+    farthest = []
+    for k in range(30):
+        others = np.delete(draws, k, axis=1)
+        distance = np.abs(draws[:, k] - others.mean(axis=1))
+        farthest.append((distance / others.std(axis=1, ddof=1)).max())
+    # the 28th of 30 is that which a new one exceeds with a probability of 10 %
+    expected = np.sort(farthest)[27] * draws.std(axis=1, ddof=1)
+    assert_allclose(0.5 * (upper - lower), expected, rtol=1e-10)
+
+
+def test_one_draw_that_leaves_all_others_is_infinitely_far_from_them():
+    draws = np.zeros((3, 20))
+    draws[1, 4] = 1.0
+    lower, upper = simultaneous_band(draws, 0.95)
+    assert_array_equal(lower, [0.0, -np.inf, 0.0])
+    assert_array_equal(upper, [0.0, np.inf, 0.0])
+
+
 def test_one_row_has_its_normal_quantile():
     lower, upper = simultaneous_band(np.random.default_rng(0).normal(size=(1, 50_000)))
     assert_allclose([lower[0], upper[0]], [-1.96, 1.96], atol=0.03)
@@ -40,7 +74,8 @@ def test_outputs_lie_inside_together():
     draws = np.stack([paths(500), 100.0 * paths(500, seed=2)], axis=1)
     lower, upper = simultaneous_band(draws)
     assert lower.shape == upper.shape == (40, 2)
-    assert share_inside(draws, lower, upper) == pytest.approx(0.95, abs=0.01)
+    new = np.stack([paths(5000, seed=3), 100.0 * paths(5000, seed=4)], axis=1)
+    assert share_inside(new, lower, upper) == pytest.approx(0.95, abs=0.02)
 
 
 def test_rows_that_are_given_stay_exact():
@@ -99,8 +134,9 @@ def test_diverged_draws_are_infinitely_far_away():
     draws = paths(100)
     draws[20:, :3] = np.nan
     lower, upper = simultaneous_band(draws, 0.9)
-    # 91 of 100 inside, so the 91st of the 97 that are left
-    assert share_inside(draws, lower, upper) == 0.91
+    # 91 of 100 inside, so the 91st of the 97 that are left, which are nearer to their
+    # mean than new ones
+    assert 0.91 <= share_inside(draws, lower, upper) < 0.95
     draws[20:, :12] = np.nan
     lower, upper = simultaneous_band(draws, 0.9)
     assert (lower == -np.inf).all() and (upper == np.inf).all()
@@ -113,6 +149,7 @@ def test_diverged_draws_are_infinitely_far_away():
         (np.zeros((4, 0)), 0.9, r"must have shape"),
         (np.zeros((4, 18)), 0.95, "needs at least 19 draws; y_draws has 18"),
         (np.zeros((4, 8)), 0.9, "needs at least 9 draws"),
+        (np.zeros((4, 2)), 0.5, "needs at least 3 draws; y_draws has 2"),
         (np.full((4, 20), np.inf), 0.9, "infinity"),
         (np.ma.masked_equal(np.eye(20), 1), 0.9, "mask"),
         (np.zeros((4, 20)), 1.0, "coverage == 1.0, must be < 1.0"),
