@@ -13,7 +13,7 @@ from ..records.lags import is_complete
 from ..records.state_runs import input_columns, select_features
 from . import state_forecast
 from .initial_states import N_CANDIDATES
-from .step_noise import learn_noise
+from .step_noise import learn_noise, learn_spread
 
 # Of the variance of the states, added to their covariance, which may be singular.
 RIDGE = 1e-3
@@ -38,6 +38,8 @@ class StateSpaceNetwork(NamedTuple):
     process, measurement : (n_states, n_states) and (n_outputs,) noise of both
         equations, see `step_noise`
     n_inputs : number of inputs
+    spread : (2, n_outputs) variances that the first of them gives to outputs one step
+        ahead and in a free run; None in files of earlier versions
     """
 
     fitted: FittedNetwork
@@ -48,6 +50,7 @@ class StateSpaceNetwork(NamedTuple):
     process: np.ndarray
     measurement: np.ndarray
     n_inputs: int
+    spread: np.ndarray | None = None
 
     @property
     def n_states(self):
@@ -151,6 +154,7 @@ def make_network(fitted, data):
         noise.process,
         noise.measurement,
         inputs.stop - inputs.start,
+        learn_spread(fitted, selected, data.Y, noise),
     )
 
 

@@ -8,7 +8,7 @@ begins anew behind it.
 The variance of a prediction is that of the weights, which the state at the start
 follows, of what this state is uncertain by beside them, by the delta method, less what
 the filter has seen of their errors, and of the noise since the last measured output.
-The latter is at most that of a free run through the training record.
+The latter grows to that of a free run through the training record.
 """
 
 from typing import NamedTuple
@@ -349,7 +349,26 @@ def _noise(network, query, paths, found):
         return of_free_run
     with np.errstate(all="ignore"):
         since = np.maximum(found.variance - _of_start(query, paths), 0.0)
+        since = since * _growth(network, since)
     return np.minimum(since + network.measurement, of_free_run)
+
+
+def _growth(network, since):
+    """Factors of the variance that the states have got since the last measured output.
+
+    It grows with the steps from what it is one step ahead to what it is in a free run.
+    The first is right, but the direction of the noise in the states is a guess, and the
+    second may be less than the errors of free runs tell. What is lacking is added in
+    proportion to that growth.
+    """
+    if network.spread is None:
+        return 1.0
+    one_step, free_run = network.spread
+    grows = free_run > one_step
+    known = network.fitted.noise_std**2 - network.measurement
+    most = np.maximum(known / np.where(grows, free_run, 1.0), 1.0)
+    grown = (since - one_step) / np.where(grows, free_run - one_step, 1.0)
+    return np.where(grows, 1.0 + (most - 1.0) * np.clip(grown, 0.0, 1.0), 1.0)
 
 
 def _of_weights(fitted, paths):

@@ -20,6 +20,10 @@ the record of one system says little of the direction of the noise; and :math:`\
 because it makes Q the same noise in any basis of the states, which is arbitrary: each
 direction is disturbed in proportion to how far it moves. :math:`\rho = 0` is allowed:
 then the filter is a free run, as where all noise is that of the measurement.
+
+What that makes of the errors one step ahead is right, as it was learned from them. In a
+free run, noise in a direction that is guessed may add more or less than the errors of
+free runs are. `learn_spread` tells how much it adds in both.
 """
 
 import numpy as np
@@ -48,13 +52,7 @@ def learn_noise(fitted, run, Y, covariance):
     Y : (n_rows, n_outputs) scaled outputs, NaN where missing
     covariance : (n_states, n_states) of the states there
     """
-    if len(Y) > MOST_ROWS:
-        run = run._replace(
-            X=run.X[:MOST_ROWS],
-            begin=run.begin[:MOST_ROWS],
-            initial=run.initial[:MOST_ROWS],
-        )
-        Y = Y[:MOST_ROWS]
+    run, Y = _first_rows(run, Y)
     variance = fitted.noise_std**2
 
     def noise_of(ratio, scale):
@@ -71,6 +69,29 @@ def learn_noise(fitted, run, Y, covariance):
         found.append(_between(cost_and_scale, np.log10(best[2])))
     _, scale, ratio = min(found)
     return noise_of(ratio, scale)
+
+
+def learn_spread(fitted, run, Y, noise):
+    """Variances (2, n_outputs) that the noise of the states gives to the outputs.
+
+    One step ahead of measured ones, and in a free run; means over the training record.
+    Arguments as of `learn_noise`, and the `FilterNoise` that it returned.
+    """
+    run, Y = _first_rows(run, Y)
+    spread = np.zeros((2, len(noise.measurement)))
+    for mean, outputs in zip(spread, (Y, np.full_like(Y, np.nan)), strict=True):
+        variance = _filter(fitted, run, outputs, noise).variance
+        known = np.isfinite(variance).all(axis=1)
+        if known.any():
+            mean[:] = variance[known].mean(axis=0)
+    return spread
+
+
+def _first_rows(run, Y):
+    """As many rows of a record as are looked at."""
+    part = slice(MOST_ROWS)
+    X, begin, initial = run.X[part], run.begin[part], run.initial[part]
+    return run._replace(X=X, begin=begin, initial=initial), Y[part]
 
 
 def _between(cost_and_scale, power):
@@ -92,18 +113,18 @@ def _between(cost_and_scale, power):
 
 def _innovations(fitted, run, Y, noise):
     """Errors one step ahead and their variances, of the measured outputs."""
+    filtered, measured = _filter(fitted, run, Y, noise), np.isfinite(Y)
+    return filtered.innovation[measured], filtered.innovation_variance[measured]
+
+
+def _filter(fitted, run, Y, noise):
+    """`Filtered` training record, with a prediction of each row."""
     n_rows, n_states = run.initial.shape
-    whole = Plan(
-        Y,
-        np.ones(n_rows, dtype=bool),
-        np.full(n_rows, -1),
-        np.zeros(n_rows, dtype=np.int64),
-    )
+    every = np.arange(n_rows)
+    plan = Plan(Y, np.ones(n_rows, dtype=bool), every, every)
     # the state of the row before each session is 0
     certain = np.zeros((int(run.begin.sum()), n_states, n_states))
-    filtered = run_filter(fitted.network.layers, run, certain, noise, whole)
-    measured = np.isfinite(Y)
-    return filtered.innovation[measured], filtered.innovation_variance[measured]
+    return run_filter(fitted.network.layers, run, certain, noise, plan)
 
 
 def _cost(innovations, nu):

@@ -42,10 +42,25 @@ def naive_forecast(network, horizon, start):
     return naive.state_space_filter(layers, "tanh", inputs, Y, start, noise, horizon, S)
 
 
+def grown(network, since):
+    """The variance since the last measured output, up to that of a free run."""
+    if network.spread is None:
+        return since
+    one_step, free_run = network.spread
+    most = np.maximum((cases.NOISE**2 - network.measurement) / free_run, 1.0)
+    part = np.clip((since - one_step) / (free_run - one_step), 0.0, 1.0)
+    return since * (1.0 + (most - 1.0) * part)
+
+
+@pytest.mark.parametrize("spread", [None, (0.3, 0.5), (0.1, 2.0)])
 @pytest.mark.parametrize("horizon", [1, 2, 5])
 @pytest.mark.parametrize("kind", NETWORKS)
-def test_steps_ahead_are_those_of_a_textbook_filter(kind, horizon):
+def test_steps_ahead_are_those_of_a_textbook_filter(kind, horizon, spread):
     network = NETWORKS[kind]()
+    if spread is not None:
+        # in multiples of what free runs have
+        known = cases.NOISE**2 - network.measurement
+        network = network._replace(spread=np.outer(spread, known))
     U, Y = measured(network)
     record = Record(U, Y, None, STARTS)
     n_told = network.max_lag
@@ -69,7 +84,8 @@ def test_steps_ahead_are_those_of_a_textbook_filter(kind, horizon):
         "toi,ij,toj->to", of_weights, network.fitted.covariance, of_weights
     )
     by_start = np.einsum("toi,ij,toj->to", of_start, start[1], of_start)
-    noise = np.minimum(variance - by_start + network.measurement, cases.NOISE**2)
+    since = grown(network, variance - by_start)
+    noise = np.minimum(since + network.measurement, cases.NOISE**2)
     std = 4.0 * np.sqrt(square + by_start + noise)
     np.testing.assert_allclose(forecast.std[rows], std[rows], rtol=1e-6)
     np.testing.assert_array_equal(forecast.mean[:n_told], Y[:n_told])
@@ -77,6 +93,27 @@ def test_steps_ahead_are_those_of_a_textbook_filter(kind, horizon):
     assert (forecast.std[:n_told][known] == 0.0).all()
     alone = network.forecast(record, n_told, horizon, False)
     np.testing.assert_allclose(alone.mean, forecast.mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bands_of_a_disturbed_system_hold_at_every_horizon(seed):
+    """Its noise enters one state only, and the filter has it in all directions."""
+    rng = np.random.default_rng(seed)
+    u, y = np.repeat(rng.uniform(-2.0, 2.0, (400, 1)), 8, axis=0), np.zeros(3200)
+    for t in range(2, len(y)):
+        y[t] = 1.5 * y[t - 1] - 0.6 * y[t - 2] + 0.1 * u[t - 1, 0]
+        y[t] += 0.05 * rng.standard_normal()
+    model = SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=(), n_restarts=1, random_state=0
+    ).fit(u[:700], y[:700])
+    u, y = u[700:], y[700:]
+    for horizon in (1, 2, 3, 5, 20):
+        mean, std = model.predict(u, y, horizon=horizon, return_std=True)
+        held = (np.abs(y - mean) < 1.96 * std)[20:]
+        # errors of neighbouring rows are alike
+        assert 0.91 < held.mean() < 0.98, horizon
+    _, of_free_run = model.predict(u, y, horizon=None, return_std=True)
+    np.testing.assert_allclose(std[100:], of_free_run[100:], rtol=0.1)
 
 
 def test_variance_of_a_free_run_is_that_of_weights_start_and_noise():
