@@ -520,9 +520,8 @@ def _steps(y, horizon):
 def predict_query(estimator, query, steps, return_std):
     """Predictions of a query and their standard deviations, or None, shaped like y."""
     model = estimator._model
-    forecast = ensembles.forecast(
-        model.ensemble, query.record, query.n_known, steps, return_std
-    )
+    arguments = query.record, query.n_known, steps, return_std, query.from_measured
+    forecast = ensembles.forecast(model.ensemble, *arguments)
     _warn_of_rows(estimator, query, forecast, steps == np.inf)
     mean = _shape_like_y(model, query, forecast.mean)
     if not return_std:
@@ -534,11 +533,10 @@ def draw_records(estimator, query, steps, n_samples, random_state):
     """Draws of a query, the last axis of the result."""
     model = estimator._model
     runs = query.record, query.n_known, steps
-    drawn, n_diverged = ensembles.draws(
-        model.ensemble, *runs, n_samples, draw_seed(random_state)
-    )
+    how = draw_seed(random_state), query.from_measured
+    drawn, n_diverged = ensembles.draws(model.ensemble, *runs, n_samples, *how)
     if steps == np.inf and (model.bands.factor != 1.0).any():
-        drawn = _as_wide_as_bands(model, runs, drawn)
+        drawn = _as_wide_as_bands(model, (*runs, True, query.from_measured), drawn)
     if n_diverged:
         warn_caller(
             f"{n_diverged} of {n_samples} draws diverged (beyond "
@@ -557,7 +555,7 @@ def draw_records(estimator, query, steps, n_samples, random_state):
 
 def _as_wide_as_bands(model, runs, drawn):
     """Draws (n_rows, n_outputs, n_samples) of free runs, with the factor of bands."""
-    forecast = ensembles.forecast(model.ensemble, *runs, True)
+    forecast = ensembles.forecast(model.ensemble, *runs)
     mean, std = forecast.mean[:, :, None], forecast.std
     with np.errstate(over="ignore", invalid="ignore"):
         wide = with_factor(model.bands, forecast, _as_read(model, runs[0]))

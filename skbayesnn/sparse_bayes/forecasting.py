@@ -72,7 +72,8 @@ class ForecastMixin:
             y_pred : ndarray of shape (n_steps,) or (n_steps, n_outputs)
                 Forecast of each row, in units of y.
             y_std : ndarray shaped like y_pred
-                Its standard deviation, as ``predict`` gives it.
+                Its standard deviation: that of ``predict`` with ``y`` so many steps
+                ahead of the record, times ``band_factor_`` if the model has it.
             lower, upper : ndarray shaped like y_pred
                 Band of normal errors of the given coverage.
             paths : ndarray of shape (n_steps, n_paths) or (n_steps, n_outputs, n_paths)
@@ -208,4 +209,4 @@ def _query_after(estimator, end, U, fill_inputs):
             # nothing but this window counts
             U, Y, n_known, n_before = U[first:], Y[first:], max_lag, n_before - first
     starts = np.array([0, len(U)])
-    return Query(make_record(U, Y, starts), n_known, n_before)
+    return Query(make_record(U, Y, starts), n_known, n_before, from_measured=True)

@@ -26,11 +26,14 @@ class Query(NamedTuple):
     record : outputs at and after a prediction are NaN in free run
     n_known : rows at the start of each session that are given
     n_before : those of them that precede what the user asked for
+    from_measured : whether the noise of a free run is that of steps ahead of the rows
+        that are given
     """
 
     record: Record
     n_known: int
     n_before: int = 0
+    from_measured: bool = False
 
 
 def check_inputs(estimator, X, name="X"):

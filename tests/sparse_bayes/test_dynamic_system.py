@@ -161,9 +161,13 @@ def test_other_calls_of_a_mixture(mixed, data, tmp_path):
     forecast = mixed.forecast(4, u[:4], n_paths=2)
     assert forecast.y_pred.shape == (4,) and forecast.paths.shape == (4, 2)
     # hidden states are told by all rows, not by the window of the lags alone
-    known = mixed.predict(u[:4], X_init=u, y_init=y, return_std=True)
-    assert_allclose(forecast.y_pred, known[0], rtol=1e-9)
-    assert_allclose(forecast.y_std, known[1], rtol=1e-9)
+    known = mixed.predict(u[:4], X_init=u, y_init=y)
+    assert_allclose(forecast.y_pred, known, rtol=1e-9)
+    record = np.concatenate([u, u[:4]]), np.append(y, np.full(4, np.nan))
+    for model in mixed.estimators_:
+        alone = model.forecast(X_future=u[:4], X_past=u, y_past=y)
+        ahead = model.predict(*record, horizon=4, return_std=True)
+        assert_allclose([alone.y_pred[3], alone.y_std[3]], [one[153] for one in ahead])
     expected = mixed.predict(u[8:9], y_init=y[:8], X_init=u[:8])
     assert mixed.stream(u[:8], y[:8]).step(u[8]) == pytest.approx(expected[0])
     first, state = mixed.predict(u[:50], y_init=y[:8], return_state=True)

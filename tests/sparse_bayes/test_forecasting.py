@@ -11,6 +11,7 @@ from skbayesnn import (
     SparseBayesStateSpaceRegressor,
 )
 from skbayesnn.exceptions import MissingInputWarning, SamplingWarning
+from skbayesnn.sparse_bayes.records.missing_inputs import fill_missing
 
 N, PAST = 150, 120
 TIMES = pd.date_range("2024-05-01", periods=N, freq="h")
@@ -109,6 +110,42 @@ def of_states():
     return model.fit(U[:PAST], Y[:PAST])
 
 
+def oscillator(noise, disturbance):
+    """A record of 1000 rows, whose output is measured with noise, or disturbed."""
+    rng = np.random.default_rng(0)
+    u, y = np.repeat(rng.uniform(-2.0, 2.0, (125, 1)), 8, axis=0), np.zeros(1000)
+    for t in range(2, 1000):
+        y[t] = 1.5 * y[t - 1] - 0.6 * y[t - 2] + 0.1 * u[t - 1, 0]
+        y[t] += disturbance * rng.standard_normal()
+    return u, y + noise * rng.standard_normal(1000)
+
+
+@pytest.mark.parametrize("noise, disturbance", [(0.1, 0.0), (0.0, 0.05), (0.1, 0.05)])
+@pytest.mark.parametrize("kind", ["lags", "states"])
+def test_bands_are_those_of_as_many_steps_ahead(kind, noise, disturbance):
+    """The last rows of the record tell much of the next ones, and have errors."""
+    (u, y), known = oscillator(noise, disturbance), 900
+    settings = dict(hidden_layer_sizes=(), random_state=0)
+    model = SparseBayesNARXRegressor(2, 2, focus="simulation", **settings)
+    if kind == "states":
+        model = SparseBayesStateSpaceRegressor(2, n_restarts=1, **settings)
+    model.fit(u[:600], y[:600])
+    future, past = u[known : known + 20], dict(X_past=u[:known], y_past=y[:known])
+    ahead = model.forecast(X_future=future, n_paths=2000, **past)
+    for steps in (1, 2, 3, 5, 20):
+        row = known + steps - 1
+        mean, std = model.predict(u, y, horizon=steps, return_std=True)
+        assert_allclose(ahead.y_pred[steps - 1], mean[row], rtol=1e-9)
+        assert_allclose(ahead.y_std[steps - 1], std[row], rtol=1e-6)
+    # no factor of bands makes them narrower than noise, where that is nearly all
+    bands = model._model.bands
+    model._model = model._model._replace(bands=bands._replace(factor=np.full(1, 0.5)))
+    narrow = model.forecast(X_future=future, **past)
+    assert_allclose(narrow.y_std, ahead.y_std, rtol=0.2)
+    # five standard errors
+    assert_allclose(ahead.paths.std(axis=1), ahead.y_std, rtol=5 / np.sqrt(4000))
+
+
 @pytest.mark.parametrize("fill_inputs", ["hold", "interpolate"])
 @pytest.mark.parametrize("n_behind", [1, 2, 5])
 @pytest.mark.parametrize("name", ["model", "of_states"])
@@ -121,7 +158,9 @@ def test_inputs_of_the_past_are_filled(name, n_behind, fill_inputs, request):
     known |= dict(X_init=u, y_init=Y[:PAST], return_std=True)
     mean, std = model.predict(BEHIND, **known)
     assert_allclose(ahead.y_pred, mean, rtol=1e-12)
-    assert_allclose(ahead.y_std, std, rtol=1e-12)
+    whole = fill_missing(np.concatenate([u, BEHIND]), np.array([0, N]), fill_inputs)
+    filled = model.forecast(X_future=BEHIND, X_past=whole[:PAST], y_past=Y[:PAST])
+    assert_allclose(ahead.y_std, filled.y_std, rtol=1e-12)
     # and where the training record has the hole
     again = model.__class__(**model.get_params()).fit(u, Y[:PAST])
     ahead = again.forecast(X_future=BEHIND, fill_inputs=fill_inputs)

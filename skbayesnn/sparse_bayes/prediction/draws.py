@@ -24,6 +24,9 @@ from .forecast import (
     ahead as forecast_ahead,
 )
 from .forecast import (
+    free_run as forecast_free_run,
+)
+from .forecast import (
     one_step as forecast_one_step,
 )
 from .runs import free_runs, laid_out, linearize, runs_ahead
@@ -32,13 +35,13 @@ from .runs import free_runs, laid_out, linearize, runs_ahead
 BATCH_BYTES = 32 * 2**20
 
 
-def of_network(network, record, n_known, horizon, n_samples, rng):
+def of_network(network, record, n_known, horizon, n_samples, rng, from_measured=False):
     """Draws of one `LaggedNetwork`; arguments as in `ensemble.draws`."""
     if horizon == 1:
         return one_step(network, record, n_samples, rng)
     if horizon < np.inf:
         return ahead(network, record, int(horizon), n_samples, rng)
-    return free_run(network, record, n_known, n_samples, rng)
+    return free_run(network, record, n_known, n_samples, rng, from_measured)
 
 
 def one_step(network, record, n_samples, rng):
@@ -63,22 +66,29 @@ def ahead(network, record, horizon, n_samples, rng):
     )
     drawn, diverged = _run(network, record, batches, n_samples, rng)
     if _path_is_linear(fitted):
-        # the standard deviations as if the weights were known: those of the noise
-        certain = fitted._replace(covariance=np.zeros(int(fitted.network.keep.sum())))
-        network = network._replace(fitted=certain)
-        std = forecast_ahead(network, record, horizon, True).std
+        std = forecast_ahead(_certain(network), record, horizon, True).std
         _add_noise(fitted, drawn, std, rng)
     return _with_initial_rows(drawn, record, lags.max_lag), diverged
 
 
-def free_run(network, record, n_known, n_samples, rng):
+def free_run(network, record, n_known, n_samples, rng, from_measured=False):
     """Draws of free runs from the first ``n_known`` rows of each session."""
     batches = [free_runs(record.starts, n_known)]
     drawn, diverged = _run(network, record, batches, n_samples, rng)
     if _path_is_linear(network.fitted):
         std = np.broadcast_to(_free_run_std(network.fitted), record.Y.shape)
+        if from_measured:
+            arguments = _certain(network), record, n_known, True, True
+            std = forecast_free_run(*arguments).std
         _add_noise(network.fitted, drawn, std, rng)
     return _with_initial_rows(drawn, record, n_known), diverged
+
+
+def _certain(network):
+    """The network as if its weights were known: its deviations are those of noise."""
+    fitted = network.fitted
+    n_kept = np.count_nonzero(fitted.network.keep)
+    return network._replace(fitted=fitted._replace(covariance=np.zeros(n_kept)))
 
 
 def _run(network, record, batches, n_samples, rng):

@@ -60,13 +60,15 @@ class LaggedNetwork(NamedTuple):
         """Which inputs are among the regressors, (n_inputs,) bool."""
         return np.isin(np.arange(self.n_inputs), self.lags.signal)
 
-    def forecast(self, record, n_known, horizon, return_std):
+    def forecast(self, record, n_known, horizon, return_std, from_measured=False):
         """As `forecast` below."""
-        return forecasting.of_network(self, record, n_known, horizon, return_std)
+        arguments = record, n_known, horizon, return_std, from_measured
+        return forecasting.of_network(self, *arguments)
 
-    def draws(self, record, n_known, horizon, n_samples, rng):
+    def draws(self, record, n_known, horizon, n_samples, rng, from_measured=False):
         """As `draws.of_network`."""
-        return drawing.of_network(self, record, n_known, horizon, n_samples, rng)
+        arguments = record, n_known, horizon, n_samples, rng, from_measured
+        return drawing.of_network(self, *arguments)
 
     def rows_to_score(self, U, Y, starts):
         """Measured rows whose window is complete."""
@@ -159,7 +161,7 @@ class Ensemble(NamedTuple):
         return self.members[0].n_outputs
 
 
-def forecast(ensemble, record, n_known, horizon, return_std):
+def forecast(ensemble, record, n_known, horizon, return_std, from_measured=False):
     """Predict a record (U, Y, starts) one step ahead, several, or in free run.
 
     Parameters
@@ -171,13 +173,16 @@ def forecast(ensemble, record, n_known, horizon, return_std):
     horizon : int or inf
         Steps ahead; infinite for a free run.
     return_std : bool
+    from_measured : bool
+        Whether the noise of a free run is that of as many steps ahead of the known
+        rows, rather than that of free runs in all rows. Other predictions have it.
 
     Returns
     -------
     Forecast
     """
     forecasts = [
-        member.forecast(record, n_known, horizon, return_std)
+        member.forecast(record, n_known, horizon, return_std, from_measured)
         for member in ensemble.members
     ]
     if len(forecasts) == 1:
@@ -237,7 +242,7 @@ def _weighted_median(values, fractions):
     return 0.5 * (pick(values, low, axis=0) + pick(values, high, axis=0))[0]
 
 
-def draws(ensemble, record, n_known, horizon, n_samples, seed):
+def draws(ensemble, record, n_known, horizon, n_samples, seed, from_measured=False):
     """Draws of a record from the mixture of the members.
 
     Arguments as in `forecast`. Each member has random numbers of its own.
@@ -254,7 +259,8 @@ def draws(ensemble, record, n_known, horizon, n_samples, seed):
     drawn, n_diverged = [], 0
     counts = allocate_draws(ensemble.weights, n_samples, rng)
     for member, count, own_rng in zip(members, counts, rngs, strict=True):
-        part, diverged = member.draws(record, n_known, horizon, count, own_rng)
+        arguments = record, n_known, horizon, count, own_rng, from_measured
+        part, diverged = member.draws(*arguments)
         drawn.append(part)
         n_diverged += int(np.count_nonzero(diverged))
     if len(members) == 1:

@@ -17,7 +17,8 @@ class Forecast(NamedTuple):
 
     n_diverged : rows that became NaN because the recursion left the plausible range
     least : (n_rows, n_outputs) what std would be if the weights were known: by the
-        noise, not fed back, and the hidden states at the start. For free runs with std
+        noise, not fed back unless it is that of steps ahead, and the hidden states at
+        the start. For free runs with std
     """
 
     mean: np.ndarray
@@ -26,13 +27,13 @@ class Forecast(NamedTuple):
     least: np.ndarray | None = None
 
 
-def of_network(network, record, n_known, horizon, return_std):
+def of_network(network, record, n_known, horizon, return_std, from_measured=False):
     """Forecast of one `LaggedNetwork`; arguments as in `ensemble.forecast`."""
     if horizon == 1:
         return one_step(network, record, return_std)
     if horizon < np.inf:
         return ahead(network, record, int(horizon), return_std)
-    return free_run(network, record, n_known, return_std)
+    return free_run(network, record, n_known, return_std, from_measured)
 
 
 def one_step(network, record, return_std):
@@ -69,32 +70,37 @@ def ahead(network, record, horizon, return_std):
     return _run(network, record, max_lag, batches, True, return_std)
 
 
-def free_run(network, record, n_known, return_std):
-    """Simulate each session from its first ``n_known`` rows of ``Y``, taken as exact.
+def free_run(network, record, n_known, return_std, from_measured=False):
+    """Simulate each session from its first ``n_known`` rows of ``Y``.
 
+    These are taken as exact, unless the noise is that of steps ``from_measured`` ones.
     Rows of ``Y`` after those are not looked at.
     """
     batches = [free_runs(record.starts, n_known)]
-    return _run(network, record, n_known, batches, False, return_std)
+    found = _run(network, record, n_known, batches, from_measured, return_std)
+    fitted = network.fitted
+    if not return_std or (from_measured and fitted.free_run_std is not None):
+        return found
+    # 0 in rows that were given
+    least = np.minimum(found.std, fitted.squared_std * fitted.scaling.y_scale)
+    return found._replace(least=least)
 
 
 def _run(network, record, n_initial, batches, from_measured, return_std):
-    """The forecast by batches of runs."""
+    """The forecast by batches of runs; ``least`` is what the noise alone gives."""
     fitted, scaling = network.fitted, network.fitted.scaling
     mean, std, n_diverged, _ = _empty_forecast(record, n_initial, return_std)
+    least = None if std is None else std.copy()
     for runs in batches:
         run, ends = laid_out(network, record, runs), runs.ends
         if return_std:
             path = simulate_variance(fitted, run, from_measured)
             std[runs.rows[ends]] = np.sqrt(path.variance[ends]) * scaling.y_scale
+            least[runs.rows[ends]] = np.sqrt(path.of_noise[ends]) * scaling.y_scale
         else:
             path = simulate(fitted, run)
         mean[runs.rows[ends]] = path.outputs[ends] * scaling.y_scale + scaling.y_offset
         n_diverged += int(np.count_nonzero(path.diverged[ends]))
-    least = None
-    if return_std and not from_measured:
-        # 0 in rows that were given
-        least = np.minimum(std, fitted.squared_std * scaling.y_scale)
     return Forecast(mean, std, n_diverged, least)
 
 

@@ -96,13 +96,15 @@ class StateSpaceNetwork(NamedTuple):
         """Rows without which no run can start: it starts at the mean state then."""
         return 0
 
-    def forecast(self, record, n_known, horizon, return_std):
+    def forecast(self, record, n_known, horizon, return_std, from_measured=False):
         """As `ensemble.forecast`."""
-        return state_forecast.forecast(self, record, n_known, horizon, return_std)
+        arguments = record, n_known, horizon, return_std, from_measured
+        return state_forecast.forecast(self, *arguments)
 
-    def draws(self, record, n_known, horizon, n_samples, rng):
+    def draws(self, record, n_known, horizon, n_samples, rng, from_measured=False):
         """As `draws.of_network`."""
-        return state_forecast.draws(self, record, n_known, horizon, n_samples, rng)
+        arguments = record, n_known, horizon, n_samples, rng, from_measured
+        return state_forecast.draws(self, *arguments)
 
     def rows_to_score(self, U, Y, starts):
         """Measured rows behind those that tell the state."""

@@ -40,11 +40,13 @@ class Path(NamedTuple):
 
     variance : (n, n_outputs) of new observations, None unless asked for
     diverged : (n,) bool; a NaN elsewhere is a missing value
+    of_noise : (n, n_outputs), the part of the variance that is that of noise
     """
 
     outputs: np.ndarray
     variance: np.ndarray | None
     diverged: np.ndarray
+    of_noise: np.ndarray | None = None
 
 
 def free_runs(starts, n_known):
@@ -147,9 +149,11 @@ def simulate_variance(fitted, run, from_measured):
         fed_back = fed_back_noise(run, gains, noise)
         ceiling = _ceiling(fitted, run, gains, from_measured)
         # a variance beyond all numbers, a NaN, meets the ceiling
-        variance += np.where(fed_back < ceiling, fed_back, ceiling)
-    variance[np.isnan(outputs)] = np.nan
-    return Path(outputs, variance, diverged)
+        of_noise = np.where(fed_back < ceiling, fed_back, ceiling)
+        variance += of_noise
+    missing = np.isnan(outputs)
+    variance[missing] = of_noise[missing] = np.nan
+    return Path(outputs, variance, diverged, of_noise)
 
 
 def _ceiling(fitted, run, gains, from_measured):

@@ -73,6 +73,7 @@ class Query(NamedTuple):
     segment : (n_rows,) number of the segment of each row, -1 for none
     start : of all segments
     used : (n_segments,) bool, whether they have rows
+    from_measured : whether noise is that since the last measured output
     """
 
     record: NamedTuple
@@ -83,6 +84,7 @@ class Query(NamedTuple):
     run: NamedTuple
     plan: Plan
     horizon: float
+    from_measured: bool
 
     @property
     def of_records(self):
@@ -90,10 +92,10 @@ class Query(NamedTuple):
         return self.start.covariance[self.used]
 
 
-def forecast(network, record, n_known, horizon, return_std):
+def forecast(network, record, n_known, horizon, return_std, from_measured=False):
     """Forecast of one `StateSpaceNetwork`; arguments as in `ensemble.forecast`."""
     scaling, std, least = network.fitted.scaling, None, None
-    query = _pose(network, record, n_known, horizon)
+    query = _pose(network, record, n_known, horizon, from_measured)
     given = _given(network, record, n_known, horizon)
     if return_std:
         outputs, variance = np.full_like(record.Y, np.nan), np.zeros_like(record.Y)
@@ -114,14 +116,14 @@ def forecast(network, record, n_known, horizon, return_std):
     return Forecast(mean, std, n_diverged, least if horizon == np.inf else None)
 
 
-def draws(network, record, n_known, horizon, n_samples, rng):
+def draws(network, record, n_known, horizon, n_samples, rng, from_measured=False):
     """Draws of one `StateSpaceNetwork`, and which diverged; as `draws.of_network`.
 
     Paths are linear in the weights and in the state at the start, and noise is not fed
     back: they have the mean and the variance of `forecast`.
     """
     fitted = network.fitted
-    query = _pose(network, record, n_known, horizon)
+    query = _pose(network, record, n_known, horizon, from_measured)
     deviations = weight_deviations(fitted, n_samples, rng)
     moved = [
         rng.standard_normal((n_samples, network.n_states))
@@ -260,7 +262,7 @@ def _plan(network, record, segments, horizon):
     return plan
 
 
-def _pose(network, record, n_known, horizon):
+def _pose(network, record, n_known, horizon, from_measured):
     """The `Query` of a record."""
     segments = _segments(network, record, n_known, horizon)
     start = _starts(network, record, segments)
@@ -271,7 +273,9 @@ def _pose(network, record, n_known, horizon):
     begins = [one.begin for one in segments if one.begin < one.stop]
     run = lay_out(network, scaled_inputs(network, record.U), begins, start.state[used])
     plan = _plan(network, record, segments, horizon)
-    return Query(record, segments, segment, start, used, run, plan, horizon)
+    from_measured |= horizon < np.inf
+    begun = start, used, run, plan
+    return Query(record, segments, segment, *begun, horizon, from_measured)
 
 
 def _outputs(network, query):
@@ -345,7 +349,7 @@ def _noise(network, query, paths, found):
     """Variance of the noise since the last measured output."""
     fitted = network.fitted
     of_free_run = np.where(np.isnan(paths.outputs), np.nan, fitted.noise_std**2)
-    if query.horizon == np.inf:
+    if not query.from_measured:
         return of_free_run
     with np.errstate(all="ignore"):
         since = np.maximum(found.variance - _of_start(query, paths), 0.0)
