@@ -11,6 +11,7 @@ from .._time_axis import check_time, split_record, split_sessions
 from .._warnings import warn_caller
 from ..exceptions import OutlierWarning, SamplingWarning
 from .records.far_values import far_inputs, far_outputs
+from .records.feedback import inputs_of_controllers
 from .records.memory import has_memory
 
 # Attributes that the data alone set, before the fit.
@@ -134,6 +135,7 @@ def _warn_of_signals(estimator, U, Y, starts):
     # a single value far off hides whatever the others have in common
     right = np.where(far, np.nan, Y)
     _warn_of_codes(estimator, U, far_inputs(U, right, starts))
+    _warn_of_controllers(estimator, inputs_of_controllers(U, right, starts))
     if not has_memory(U, right, starts):
         warn_caller(
             "No row of y is correlated with those before it: were the rows shuffled, "
@@ -206,6 +208,23 @@ def _warn_of_codes(estimator, U, far):
             "its other values, and without an effect on the outputs. If this is a code "
             "of missing values, set it to NaN.",
             OutlierWarning,
+        )
+
+
+def _warn_of_controllers(estimator, is_controlled):
+    """Warn of inputs that are chosen from the outputs by an exact equation."""
+    names = np.asarray(input_names(estimator), dtype=object)[is_controlled]
+    if len(names):
+        which = "input" if len(names) == 1 else "inputs"
+        warn_caller(
+            f"The changes of {which} {', '.join(names)} from row to row are a linear "
+            "function of the outputs in the same rows and a few before, and of other "
+            "inputs if there are some. This is the equation of a controller (or of a "
+            "sum of outputs). A fit may learn it in place of the system: its errors "
+            "are then small in this record, held-out rows included, and large where "
+            "inputs are chosen otherwise. Leave set points and what is computed from "
+            "outputs out of X, and fit a record in which the set point moves in steps.",
+            UserWarning,
         )
 
 

@@ -1,0 +1,85 @@
+"""Inputs whose changes the outputs tell: those of a controller in a closed loop.
+
+A controller with an integral part moves its input by
+
+    u(t) - u(t-1) = k_0 y(t) + k_1 y(t-1) + ... + c,
+
+as long as its set point rests. No noise is in this equation, whatever the system is,
+and a fit that learns it predicts the outputs exactly, in held-out rows as well, while
+it knows nothing of the system. With the set point among the inputs, this is so where
+the set point moves, too.
+
+A system without noise may satisfy a like equation. The inputs themselves, not only
+their changes, are then functions of few outputs; or the changes have as many terms as
+they have lags. Only a system whose outputs do not depend on the level of an input is
+told from a controller by nothing.
+"""
+
+import numpy as np
+
+# Rows of signals in the equation, the same one and those before it: a controller with
+# three terms needs three, one more where it answers to the row before.
+N_LAGS = 4
+# Errors in deviations of a signal: of changes that are exact but for the rounding of a
+# file; of what is no function; and times that of the changes, of inputs that are none.
+EXACT, NO_FUNCTION, TIMES = 0.01, 0.02, 10.0
+# Changes of the input for each weight, and rows that are looked at.
+ROWS_PER_WEIGHT, MOST_ROWS = 4, 2_000
+
+
+def inputs_of_controllers(U, Y, starts):
+    """Which inputs (n_inputs,) move by a linear equation of the outputs.
+
+    Parameters
+    ----------
+    U, Y : (n_rows, n_inputs) and (n_rows, n_outputs), NaN where missing
+    starts : (n_sessions + 1,) first rows of the sessions, and n_rows
+    """
+    rows = _complete_rows(U, Y, starts)
+    return np.array([_is_of_controller(U, Y, rows, k) for k in range(U.shape[1])], bool)
+
+
+def _complete_rows(U, Y, starts):
+    """Rows that are known, with those before them in the same session."""
+    known = np.isfinite(U).all(axis=1) & np.isfinite(Y).all(axis=1)
+    last_gap = np.where(known, -1, np.arange(len(Y)))
+    begins = starts[:-1][np.diff(starts) > 0]
+    last_gap[begins] = np.maximum(last_gap[begins], begins - 1)
+    last_gap = np.maximum.accumulate(last_gap)
+    return np.flatnonzero(np.arange(len(Y)) - last_gap >= N_LAGS)
+
+
+def _is_of_controller(U, Y, rows, k):
+    """Whether the changes of input ``k`` are a function of outputs, and it is none."""
+    u, others = U[:, k], np.delete(U, k, axis=1)
+    low, high = np.nanmin(u), np.nanmax(u)
+    # at the ends of its range, an actuator does not do what the controller says
+    free = (low < u[rows]) & (u[rows] < high)
+    rows = rows[free & (low < u[rows - 1]) & (u[rows - 1] < high)]
+    n_needed = ROWS_PER_WEIGHT * N_LAGS * (Y.shape[1] + others.shape[1])
+    rows = rows[:: max(1, len(rows) // max(MOST_ROWS, n_needed))]
+    change = u[rows] - u[rows - 1]
+    if np.count_nonzero(change) < n_needed:
+        return False
+    signals = _lagged(np.hstack([Y, others]), rows)
+    error = _error(change, signals)
+    if error > EXACT:
+        return False
+    none = max(NO_FUNCTION, TIMES * error)
+    of_others = _error(change, _lagged(others, rows))
+    return min(of_others, _error(u[rows], signals)) > none
+
+
+def _lagged(signals, rows):
+    """Signals (n_rows, n_signals) in the rows, and in those before them."""
+    return np.hstack([signals[rows - lag] for lag in range(N_LAGS)])
+
+
+def _error(target, columns):
+    """Of the best linear function of the columns, in deviations of the target."""
+    target, columns = target - target.mean(), columns - columns.mean(axis=0)
+    spread = columns.std(axis=0)
+    columns = columns / np.where(spread > 0.0, spread, 1.0)
+    left = target - columns @ np.linalg.lstsq(columns, target)[0]
+    deviation = target.std()
+    return left.std() / deviation if deviation > 0.0 else 0.0
