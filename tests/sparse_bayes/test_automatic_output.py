@@ -7,6 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import dynamic, estimator, quietly, record
 
+from skbayesnn.sparse_bayes.learning.integration import may_integrate
+
 
 def tank(n_rows=240, seed=0):
     """A tank without outflow, filled and drained by a pump that saturates."""
@@ -41,6 +43,27 @@ def test_levels_of_a_system_that_forgets():
     asked = quietly(estimator((2,), (3.0,), output="level", max_cycles=4), *record())
     u, y = record(seed=1)
     assert_array_equal(model.predict(u, y_init=y[:2]), asked.predict(u, y_init=y[:2]))
+
+
+def roll(seed, n_rows=800):
+    """Torque and angle of a vehicle that a controller keeps near steps of its angle."""
+    rng = np.random.default_rng(seed)
+    reference = np.repeat(rng.uniform(-0.5, 0.5, n_rows // 40), 40)
+    u, y, rate, torque = np.zeros(n_rows), np.zeros(n_rows), 0.0, 0.0
+    angle = 0.0
+    for t in range(n_rows):
+        u[t] = 6.0 * (reference[t] - angle) - 1.5 * rate + 0.3 * rng.standard_normal()
+        y[t] = angle
+        torque += 0.33 * (u[t] - torque)
+        rate += 0.02 * (8.0 * torque - 0.3 * rate)
+        angle += 0.02 * rate
+    return u[:, None], y[:, None] + 0.003 * rng.standard_normal((n_rows, 1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_integrators_are_seen_in_spite_of_noise(seed):
+    u, y = roll(seed)
+    assert may_integrate(u, y, np.array([0, len(y)]), len(y) / 4)
 
 
 def test_one_step_ahead_there_is_no_drift():

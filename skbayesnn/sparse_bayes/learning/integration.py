@@ -16,7 +16,8 @@ from ..records.lags import usual_length
 from .realization import can_fit_arx, fit_arx
 
 # Numbers of lags: noise hides an integrator from short ones, few rows from long ones.
-LAGS = (2, 5, 10)
+# A little of it hides two integrators in a row from ten lags, where rows are dense.
+LAGS = (2, 5, 10, 20)
 # Of roots of integrators, whose multiples noise may turn into pairs.
 LARGEST_ANGLE = 0.01
 
