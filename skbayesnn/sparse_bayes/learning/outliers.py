@@ -45,8 +45,14 @@ import numpy as np
 from scipy.linalg import cholesky_banded, solveh_banded
 
 from ..records.far_values import far_outputs
+from ..records.feedback import inputs_of_controllers
 from ..records.lags import complete_rows, make_lags, usual_length
-from .robust_arx import fit_robust_arx, misfit, weights_of
+from .robust_arx import (
+    fit_robust_arx,
+    misfit,
+    robust_error_of_function,
+    weights_of,
+)
 
 # Lags of the linear model; fewer where there would be more regressors than this, or
 # less than so many rows for each of them.
@@ -128,22 +134,20 @@ def screen_outputs(U, Y, starts):
     given, Y = Y, np.where(far, np.nan, Y)
     none = np.zeros(Y.shape, dtype=bool)
     found = Screened(Y, none, none)
-    n_lags = _number_of_lags(U, Y, starts)
-    for number in range(N_ROUNDS if n_lags else 0):
+    lags = _lags_of_model(U, Y, starts)
+    for number in range(N_ROUNDS if lags else 0):
         seen = found.certain if number else None
-        each = [
-            _screen_output(U, Y, seen, starts, o, n_lags) for o in range(Y.shape[1])
-        ]
+        each = [_screen_output(U, Y, seen, starts, o, lags) for o in range(Y.shape[1])]
         before, found = found, Screened(*map(np.column_stack, zip(*each, strict=True)))
         if (found.outliers == before.outliers).all():
             break
     exceptions = found.outliers & (found.outliers.mean(axis=0) <= MOST)
     kept = np.where(exceptions, found.Y, Y)
     found = Screened(kept, exceptions, exceptions & found.doubtful)
-    return _with_far_rows(U, found, far, given, starts, n_lags) if far.any() else found
+    return _with_far_rows(U, found, far, given, starts, lags) if far.any() else found
 
 
-def _with_far_rows(U, found, far, given, starts, n_lags):
+def _with_far_rows(U, found, far, given, starts, lags):
     """The `Screened` outputs, with those that are ``far`` off, which it lacks."""
     Y, doubtful = np.where(far, given, found.Y), found.doubtful | far
     filled = _without_short_gaps(found.Y, starts)
@@ -153,10 +157,10 @@ def _with_far_rows(U, found, far, given, starts, n_lags):
         Y[rows, output] = np.interp(rows, known, y[known])
         missing = ~np.isfinite(y) & np.isfinite(filled[:, output])
         rows = rows[missing[rows]]
-        if not len(rows) or not n_lags:
+        if not len(rows) or not lags:
             continue
         record = found.Y, filled
-        model = fit_robust_arx(U, record, found.certain, starts, output, n_lags)
+        model = fit_robust_arx(U, record, found.certain, starts, output, lags)
         if model is None or model.scale == 0.0:
             continue
         sizes, std = _errors_of_missing(missing, model, starts)
@@ -184,6 +188,32 @@ def _errors_of_missing(missing, model, starts):
     return sizes, std
 
 
+def _lags_of_model(U, Y, starts):
+    """The `Lags` of the linear model; None where no number of them leaves rows enough.
+
+    The input of a controller in the same row tells the output exactly, as long as its
+    set point rests: with it, the model would be that of the controller, and wherever
+    the set point moves, outputs would seem to be wrong.
+    """
+    n_lags = _number_of_lags(U, Y, starts)
+    if not n_lags:
+        return None
+    lags = make_lags(U.shape[1], Y.shape[1], n_lags, n_lags, True)
+    # of changes, the equation is the same for every set point
+    changes = _changes(U, starts), _changes(Y, starts)
+    answers = inputs_of_controllers(*changes, starts, robust_error_of_function)
+    answers = np.append(answers, np.zeros(Y.shape[1], dtype=bool))
+    kept = (lags.lag > 0) | ~answers[lags.signal]
+    return lags._replace(signal=lags.signal[kept], lag=lags.lag[kept])
+
+
+def _changes(signals, starts):
+    """From row to row, NaN in the first rows of sessions."""
+    changes = np.diff(signals, axis=0, prepend=np.nan)
+    changes[starts[:-1][np.diff(starts) > 0]] = np.nan
+    return changes
+
+
 def _number_of_lags(U, Y, starts):
     """Lags of the linear model; 0 where no number of them leaves rows enough."""
     n_signals = U.shape[1] + Y.shape[1]
@@ -202,7 +232,7 @@ def _number_of_lags(U, Y, starts):
     return n_lags
 
 
-def _screen_output(U, Y, seen, starts, output, n_lags):
+def _screen_output(U, Y, seen, starts, output, lags):
     """One column of the fields of `Screened`.
 
     ``seen`` is the record as the last round left it, None in the first one.
@@ -214,7 +244,7 @@ def _screen_output(U, Y, seen, starts, output, n_lags):
         measured[:, output] = Y[:, output]
     filled = _without_short_gaps(measured, starts)
     missing = ~np.isfinite(Y[:, output]) & np.isfinite(filled[:, output])
-    model = fit_robust_arx(U, (measured, filled), seen, starts, output, n_lags)
+    model = fit_robust_arx(U, (measured, filled), seen, starts, output, lags)
     y = Y[:, output].copy()
     outliers, doubtful = np.zeros((2, len(y)), dtype=bool)
     if model is None or model.scale == 0.0 or _is_held(y):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..records.lags import build_lag_matrix, complete_rows, make_lags
+from ..records.lags import build_lag_matrix, complete_rows
 
 # Degrees of freedom: tails so heavy that what a linear model cannot describe of a
 # nonlinear system is no surprise. And the median of the errors' magnitude, in scales.
@@ -70,7 +70,21 @@ def scale_of(errors):
     return float(first * scale)
 
 
-def fit_robust_arx(U, measured, cleaned, starts, output, n_lags):
+def robust_error_of_function(target, columns):
+    """Scale of what the best linear function leaves, in scales of the target.
+
+    A minority of the rows does not count, such as those in which a set point moves.
+    """
+    usual = scale_of(target - np.median(target))
+    if usual == 0.0:
+        return 0.0
+    columns = columns - columns.mean(axis=0)
+    spread = columns.std(axis=0)
+    columns = columns / np.where(spread > 0.0, spread, 1.0)
+    return _reweighted(_with_ones(columns), target)[1] / usual
+
+
+def fit_robust_arx(U, measured, cleaned, starts, output, lags):
     """The `RobustARX` of one output.
 
     Parameters
@@ -81,19 +95,17 @@ def fit_robust_arx(U, measured, cleaned, starts, output, n_lags):
     cleaned : (n_rows, n_outputs) or None
         What the fit sees of it: wrong rows filled, or NaN. None for a first fit.
     output : int
-    n_lags : int
-        Of all signals.
+    lags : Lags
 
     Returns
     -------
     model : RobustARX, or None where the rows are too few
     """
     measured, filled = measured
-    lags = make_lags(U.shape[1], measured.shape[1], n_lags, n_lags, True)
     seen = measured if cleaned is None else cleaned
     rows = complete_rows(U, seen, lags, starts)
     if cleaned is None and len(rows):
-        smooth = ~_near_jumps(measured, n_lags)[rows]
+        smooth = ~_near_jumps(measured, lags.max_lag)[rows]
         rows = rows[smooth] if smooth.mean() >= FEWEST else rows
     if len(rows) < 4 * (len(lags.lag) + 1):
         return None

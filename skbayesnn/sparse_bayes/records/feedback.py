@@ -22,21 +22,35 @@ import numpy as np
 N_LAGS = 4
 # Errors in deviations of a signal: of changes that are exact but for the rounding of a
 # file; of what is no function; and times that of the changes, of inputs that are none.
-EXACT, NO_FUNCTION, TIMES = 0.01, 0.02, 10.0
+EXACT, NO_FUNCTION, TIMES = 0.01, 0.002, 10.0
 # Changes of the input for each weight, and rows that are looked at.
 ROWS_PER_WEIGHT, MOST_ROWS = 4, 2_000
 
 
-def inputs_of_controllers(U, Y, starts):
+def error_of_function(target, columns):
+    """Of the best linear function of the columns, in deviations of the target."""
+    target, columns = target - target.mean(), columns - columns.mean(axis=0)
+    spread = columns.std(axis=0)
+    columns = columns / np.where(spread > 0.0, spread, 1.0)
+    left = target - columns @ np.linalg.lstsq(columns, target)[0]
+    deviation = target.std()
+    return left.std() / deviation if deviation > 0.0 else 0.0
+
+
+def inputs_of_controllers(U, Y, starts, error_of=error_of_function):
     """Which inputs (n_inputs,) move by a linear equation of the outputs.
 
     Parameters
     ----------
     U, Y : (n_rows, n_inputs) and (n_rows, n_outputs), NaN where missing
     starts : (n_sessions + 1,) first rows of the sessions, and n_rows
+    error_of : callable
+        ``error_of(target, columns)`` as `error_of_function`. A robust one finds
+        controllers whose set point moves now and then, too.
     """
     rows = _complete_rows(U, Y, starts)
-    return np.array([_is_of_controller(U, Y, rows, k) for k in range(U.shape[1])], bool)
+    found = [_is_of_controller(U, Y, rows, k, error_of) for k in range(U.shape[1])]
+    return np.array(found, dtype=bool)
 
 
 def _complete_rows(U, Y, starts):
@@ -49,37 +63,27 @@ def _complete_rows(U, Y, starts):
     return np.flatnonzero(np.arange(len(Y)) - last_gap >= N_LAGS)
 
 
-def _is_of_controller(U, Y, rows, k):
+def _is_of_controller(U, Y, rows, k, error_of):
     """Whether the changes of input ``k`` are a function of outputs, and it is none."""
     u, others = U[:, k], np.delete(U, k, axis=1)
     low, high = np.nanmin(u), np.nanmax(u)
     # at the ends of its range, an actuator does not do what the controller says
-    free = (low < u[rows]) & (u[rows] < high)
+    free = (low < u[rows]) & (u[rows] < high) & (u[rows] != u[rows - 1])
     rows = rows[free & (low < u[rows - 1]) & (u[rows - 1] < high)]
     n_needed = ROWS_PER_WEIGHT * N_LAGS * (Y.shape[1] + others.shape[1])
-    rows = rows[:: max(1, len(rows) // max(MOST_ROWS, n_needed))]
-    change = u[rows] - u[rows - 1]
-    if np.count_nonzero(change) < n_needed:
+    if len(rows) < n_needed:
         return False
+    rows = rows[:: max(1, len(rows) // max(MOST_ROWS, n_needed))]
     signals = _lagged(np.hstack([Y, others]), rows)
-    error = _error(change, signals)
+    change = u[rows] - u[rows - 1]
+    error = error_of(change, signals)
     if error > EXACT:
         return False
     none = max(NO_FUNCTION, TIMES * error)
-    of_others = _error(change, _lagged(others, rows))
-    return min(of_others, _error(u[rows], signals)) > none
+    of_others = error_of(change, _lagged(others, rows))
+    return min(of_others, error_of(u[rows], signals)) > none
 
 
 def _lagged(signals, rows):
     """Signals (n_rows, n_signals) in the rows, and in those before them."""
     return np.hstack([signals[rows - lag] for lag in range(N_LAGS)])
-
-
-def _error(target, columns):
-    """Of the best linear function of the columns, in deviations of the target."""
-    target, columns = target - target.mean(), columns - columns.mean(axis=0)
-    spread = columns.std(axis=0)
-    columns = columns / np.where(spread > 0.0, spread, 1.0)
-    left = target - columns @ np.linalg.lstsq(columns, target)[0]
-    deviation = target.std()
-    return left.std() / deviation if deviation > 0.0 else 0.0

@@ -222,6 +222,46 @@ def test_disturbances_of_the_system_are_no_wrong_rows():
         assert not screen(u, y)[1].any()
 
 
+def heated_room(seed, wrong=()):
+    """Valve, weather and temperature: a controller with a set point of days and nights.
+
+    It does not see the errors of 2 degrees in the ``wrong`` rows.
+    """
+    rng = np.random.default_rng(seed)
+    rows = np.arange(N_ROWS)
+    day = (rows % 96 > 30) & (rows % 96 < 72)
+    levels = np.repeat(rng.uniform(20.0, 23.0, N_ROWS // 24), 24)
+    set_point = np.where(day, levels, 17.0)
+    weather = (
+        5.0 + 4.0 * np.sin(rows / 15.0) + 0.05 * rng.standard_normal(N_ROWS).cumsum()
+    )
+    u, y = np.zeros(N_ROWS), np.zeros(N_ROWS)
+    room, walls, integral = 18.0, 17.0, 0.0
+    for t in rows:
+        y[t] = room + 0.05 * rng.standard_normal()
+        error = set_point[t] - y[t]
+        u[t] = np.clip(25.0 * error + integral, 0.0, 100.0)
+        integral += 1.5 * error * (0.0 < u[t] < 100.0)
+        heat = 0.02 * u[t] * (1.0 - 0.003 * u[t])
+        heat += 0.15 * day[t] - 0.05 * (room - weather[t])
+        room += heat - 0.15 * (room - walls)
+        walls += 0.03 * (room - walls - 0.2 * (walls - weather[t]))
+    y[list(wrong)] += 2.0
+    return np.column_stack([u, weather, day]), y
+
+
+@pytest.mark.parametrize("seed", [0, 3, 6, 11, 13, 18])
+def test_steps_of_a_set_point_are_no_wrong_rows(seed):
+    assert not screen(*heated_room(seed))[1].any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gross_errors_in_closed_loop_are_found(seed):
+    wrong = [60, 150, 151, 333, 480]
+    found = np.flatnonzero(screen(*heated_room(seed, wrong))[1])
+    assert set(found) == set(wrong)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_sensor_may_stick_for_long(seed):
     u, y, _ = record(seed)
