@@ -352,9 +352,9 @@ class SparseBayesNARXRegressor(
             more of which none is correlated with those before it, and sessions that are
             not longer than the longest lag: nothing is learned of them.
         UserWarning
-            For inputs, or outputs, that are constant, and for inputs whose changes are
-            a linear function of the outputs, as those of a controller with a constant
-            set point.
+            For inputs, or outputs, that are constant, and for inputs that, or whose
+            changes, are a linear function of the outputs: an output in another unit,
+            or the input of a controller with a constant set point.
         OutlierWarning
             For a value of an input far beyond all others, without an effect on the
             outputs, such as a code of missing values.

@@ -11,7 +11,7 @@ from .._time_axis import check_time, split_record, split_sessions
 from .._warnings import warn_caller
 from ..exceptions import OutlierWarning, SamplingWarning
 from .records.far_values import far_inputs, far_outputs
-from .records.feedback import inputs_of_controllers
+from .records.feedback import inputs_computed_from_outputs, inputs_of_controllers
 from .records.memory import has_memory
 
 # Attributes that the data alone set, before the fit.
@@ -135,6 +135,8 @@ def _warn_of_signals(estimator, U, Y, starts):
     # a single value far off hides whatever the others have in common
     right = np.where(far, np.nan, Y)
     _warn_of_codes(estimator, U, far_inputs(U, right, starts))
+    computed = inputs_computed_from_outputs(U, right, starts)
+    _warn_of_computed_inputs(estimator, computed)
     _warn_of_controllers(estimator, inputs_of_controllers(U, right, starts))
     if not has_memory(U, right, starts):
         warn_caller(
@@ -208,6 +210,21 @@ def _warn_of_codes(estimator, U, far):
             "its other values, and without an effect on the outputs. If this is a code "
             "of missing values, set it to NaN.",
             OutlierWarning,
+        )
+
+
+def _warn_of_computed_inputs(estimator, is_computed):
+    """Warn of inputs off which a model would read the output that it shall predict."""
+    names = np.asarray(input_names(estimator), dtype=object)[is_computed]
+    if len(names):
+        which, verb = ("Input", "is") if len(names) == 1 else ("Inputs", "are")
+        warn_caller(
+            f"{which} {', '.join(names)} {verb} a linear function of the outputs in "
+            "the same row, as an output in another unit is. A model reads the output "
+            "off such an input, and seems to be perfect, but knows nothing of the "
+            "system. Leave it out of X. If it is a cause of the output, the system has "
+            "no memory: SparseBayesMLPRegressor is the model.",
+            UserWarning,
         )
 
 

@@ -1,4 +1,4 @@
-"""Inputs whose changes the outputs tell: those of a controller in a closed loop.
+"""Inputs that follow from outputs: copies of these, and those of a controller.
 
 A controller with an integral part moves its input by
 
@@ -23,18 +23,26 @@ N_LAGS = 4
 # Errors in deviations of a signal: of changes that are exact but for the rounding of a
 # file; of what is no function; and times that of the changes, of inputs that are none.
 EXACT, NO_FUNCTION, TIMES = 0.01, 0.002, 10.0
+# Error of an input that is an output in another unit and rounded; the fraction of it
+# that past outputs leave, if it is rounding; and an error that is none.
+COPIED, LEFT, NOTHING = 0.005, 0.7, 1e-9
 # Changes of the input for each weight, and rows that are looked at.
 ROWS_PER_WEIGHT, MOST_ROWS = 4, 2_000
 
 
 def error_of_function(target, columns):
     """Of the best linear function of the columns, in deviations of the target."""
-    target, columns = target - target.mean(), columns - columns.mean(axis=0)
-    spread = columns.std(axis=0)
-    columns = columns / np.where(spread > 0.0, spread, 1.0)
+    target, columns = _centred(target), _centred(columns)
     left = target - columns @ np.linalg.lstsq(columns, target)[0]
     deviation = target.std()
     return left.std() / deviation if deviation > 0.0 else 0.0
+
+
+def _centred(values):
+    """Without their means, and at most 1, so that no square underflows."""
+    values = values - values.mean(axis=0)
+    largest = np.abs(values).max(axis=0, initial=0.0)
+    return values / np.where(largest > 0.0, largest, 1.0)
 
 
 def inputs_of_controllers(U, Y, starts, error_of=error_of_function):
@@ -51,6 +59,36 @@ def inputs_of_controllers(U, Y, starts, error_of=error_of_function):
     rows = _complete_rows(U, Y, starts)
     found = [_is_of_controller(U, Y, rows, k, error_of) for k in range(U.shape[1])]
     return np.array(found, dtype=bool)
+
+
+def inputs_computed_from_outputs(U, Y, starts):
+    """Which inputs (n_inputs,) are linear functions of the outputs in the same row.
+
+    So is an output that was recorded twice, in other units, or the input of a
+    controller that multiplies outputs or states by constants. A system without memory
+    and noise cannot be told from these: its output tells the input as well. Of one that
+    follows a slow input, past outputs tell the rest.
+    """
+    found = [_is_computed(U[:, [k]], Y, starts) for k in range(U.shape[1])]
+    return np.array(found, dtype=bool)
+
+
+def _is_computed(u, Y, starts):
+    rows = _complete_rows(u, Y, starts)
+    u = u[:, 0]
+    # at rest, and of a ramp, everything is a function of everything
+    rows = rows[u[rows] != u[rows - 1]]
+    change = u[rows] - u[rows - 1]
+    n_needed = ROWS_PER_WEIGHT * N_LAGS * Y.shape[1]
+    if len(np.unique(u[rows])) < n_needed or np.ptp(change) <= np.abs(change[0]) / 2:
+        return False
+    rows = rows[:: max(1, len(rows) // MOST_ROWS)]
+    error = error_of_function(u[rows], Y[rows])
+    if error > COPIED:
+        return False
+    return (
+        error < NOTHING or error_of_function(u[rows], _lagged(Y, rows)) > LEFT * error
+    )
 
 
 def _complete_rows(U, Y, starts):

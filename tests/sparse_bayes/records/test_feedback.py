@@ -7,7 +7,10 @@ import pytest
 from scipy.signal import lfilter
 
 from skbayesnn import DynamicSystemRegressor, SparseBayesNARXRegressor
-from skbayesnn.sparse_bayes.records.feedback import inputs_of_controllers
+from skbayesnn.sparse_bayes.records.feedback import (
+    inputs_computed_from_outputs,
+    inputs_of_controllers,
+)
 
 N_ROWS = 600
 
@@ -16,6 +19,11 @@ def found(U, Y, starts=(0, N_ROWS)):
     return inputs_of_controllers(
         U.reshape(N_ROWS, -1), Y.reshape(N_ROWS, -1), np.array(starts)
     ).tolist()
+
+
+def computed(U, Y):
+    signals = U.reshape(N_ROWS, -1), Y.reshape(N_ROWS, -1)
+    return inputs_computed_from_outputs(*signals, np.array([0, N_ROWS])).tolist()
 
 
 def steps(rng, length=20):
@@ -101,6 +109,7 @@ def test_systems_without_noise_are_no_controllers(seed):
             # an input that others tell, as the sum of what a meter has counted
             counted = np.column_stack([u, np.cumsum(u)])
             assert found(counted, y) == [False, False]
+            assert computed(u, y) == computed(u, np.tanh(y)) == [False]
 
 
 def test_records_that_are_too_short_tell_nothing():
@@ -132,3 +141,22 @@ def test_fits_warn_once_of_controllers_by_name(model):
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*controller")
         model.fit(u[:, None], y)
+
+
+def test_outputs_among_the_inputs_are_found():
+    """In another unit and rounded, also of one of two outputs; not a row later."""
+    rng = np.random.default_rng(0)
+    u, y = closed_loop(steps(rng), rng)
+    z = np.roll(y, 7) + 0.1 * rng.standard_normal(N_ROWS)
+    fahrenheit = np.round(1.8 * y + 32.0, 3)
+    fahrenheit[5::50] = np.nan
+    U, Y = np.column_stack([u, fahrenheit, np.roll(y, 1)]), np.column_stack([z, y])
+    for outputs in (Y, Y[:, 1:]):
+        assert computed(U, outputs) == [False, True, False]
+    assert computed(U, z) == [False, False, False]
+    assert computed(y, y) == computed(0.3 - 5.0 * y, y) == [True]
+    # squares underflow
+    assert computed(1e-200 * u, y) == computed(u, 1e-200 * y) == [False]
+    model = SparseBayesNARXRegressor(2, 2, hidden_layer_sizes=())
+    with pytest.warns(UserWarning, match="^Input x1 is a linear function of the outp"):
+        model.fit(U, y)
