@@ -14,6 +14,8 @@ from ..records.layout import Record
 
 # Rows that are looked at, at the end of the longest session, and lags of all signals.
 ROWS, LAGS = 1000, 5
+# Rows for each weight of the linear model: of fewer, it explains noise.
+ROWS_PER_WEIGHT = 4
 
 
 def explained_by_lags(ensemble, given):
@@ -39,7 +41,7 @@ def explained_by_lags(ensemble, given):
     lags = make_lags(U.shape[1], Y.shape[1], LAGS, LAGS, True)
     rows = complete_rows(U, Y, lags, starts)
     rows = rows[(rows >= n_known) & np.isfinite(predicted[rows]).all(axis=1)]
-    if not len(rows):
+    if len(rows) < ROWS_PER_WEIGHT * (len(lags.lag) + 1):
         return np.nan
     scale = Y[rows].std(axis=0)
     errors = (Y - predicted)[rows] / np.where(scale > 0.0, scale, 1.0)

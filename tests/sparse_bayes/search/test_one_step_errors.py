@@ -61,6 +61,16 @@ def test_rows_that_tell():
     assert np.isnan(explained_by_lags(ensemble, given(u, np.full(300, np.nan))))
 
 
+@pytest.mark.parametrize("n_rows", [20, 30, 45])
+def test_few_rows_do_not_tell(n_rows):
+    """White errors are explained by nearly as many weights as rows."""
+    ensemble = fitted(2)
+    for first in range(0, 250, 25):
+        part = slice(first, first + n_rows)
+        u, y = (values[part] for values in disturbed())
+        assert not explained_by_lags(ensemble, given(u, y)) > 0.5
+
+
 @pytest.mark.parametrize(
     "focus, explained, told",
     [("simulation", 0.7, True), ("simulation", 0.4, False), ("prediction", 0.7, False)],
