@@ -5,7 +5,8 @@ PARAMETERS = {
         include_current_input : bool, default=True
             Whether u(t) is a regressor of y(t). It is ignored for inputs that a dict in
             ``input_lags`` gives a list: the list holds a 0 if u(t) is used. A list
-            without a dict does not name u(t), which this parameter adds.
+            without a dict does not name u(t), which this parameter adds. Set it to
+            False where a controller chooses u(t) by y(t): u(t) tells y(t) then.
         """,
     "horizon_schedule": """
         horizon_schedule : "auto" or array-like of int, default="auto"
