@@ -158,9 +158,10 @@ class ConvergenceDisplay:
 
     @classmethod
     def _of_rbm(cls, rbm):
+        # first, because the history of blocks of rows or of a copied model is empty
+        likelihoods = tracked_likelihoods(rbm)
         x, x_label = _progress(rbm.history_)
         rounds = ~of_comparison(rbm.history_)
-        likelihoods = tracked_likelihoods(rbm)
         curves = {name: [y[rounds]] for name, y in likelihoods.items()}
         return cls([x[rounds]], curves, x_label)
 

@@ -15,7 +15,8 @@ from rbm_estimators import bernoulli_rbm
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skbayesnn.displays import ConvergenceDisplay
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn.displays import ConvergenceDisplay, GrowthDisplay
 
 
 def test_convergence(single, double):
@@ -149,6 +150,21 @@ def test_rbm_that_tracked_nothing_says_how_to(trained, grown):
             message = rf"{name} has not tracked its likelihood: .* fit\(X, X_val"
             with pytest.raises(ValueError, match=message):
                 ConvergenceDisplay.from_estimator(model)
+
+
+def test_an_rbm_without_a_history_says_how_to_get_one():
+    """Blocks of rows leave no history, and no model that was copied has one."""
+    rows = np.eye(6)
+    copied = FrankWolfeRBM.from_bernoulli_rbm(bernoulli_rbm(), rows)
+    for rbm, display in [
+        (ContrastiveDivergenceRBM(2).partial_fit(rows), ConvergenceDisplay),
+        (copied, ConvergenceDisplay),
+        (copied, GrowthDisplay),
+    ]:
+        assert not rbm.history_
+        message = rf"{type(rbm).__name__} has not tracked its likelihood: "
+        with pytest.raises(ValueError, match=message):
+            display.from_estimator(rbm)
 
 
 def test_an_estimator_without_this_history_is_named():
