@@ -91,6 +91,20 @@ def _places_named(named):
             if message is not None:
                 raise ValueError(message) from error
         raise
+    except TypeError as error:
+        if "NAType" not in str(error):
+            raise
+        name = next((name for array, name in named if _holds_na(array)), "The array")
+        raise ValueError(
+            f"{name} holds pandas.NA among objects, which is no number. Pass "
+            f"{name}.astype('Float64') for a frame or a Series, or NaN in its place."
+        ) from error
+
+
+def _holds_na(array):
+    """Whether one of its objects is what pandas has for a missing value."""
+    values = np.asarray(array, dtype=object).ravel()
+    return any(type(value).__name__ == "NAType" for value in values)
 
 
 def _first_not_finite(array, is_bad):

@@ -315,6 +315,19 @@ def test_booleans_of_polars_with_nulls_are_missing_values():
         model.fit(holed)
 
 
+def test_missing_values_of_pandas_among_objects_are_named():
+    """A row of a frame with columns of several nullable types is of objects."""
+    X = pd.DataFrame({"a": [1, pd.NA], "b": [True, False]}, dtype=object)
+    remedy = r"holds pandas\.NA among objects.* Pass {}\.astype\('Float64'\)"
+    with pytest.raises(ValueError, match="^X " + remedy.format("X")):
+        checks.validate_data(SparseBayesMLPRegressor(), X)
+    with pytest.raises(ValueError, match="^y " + remedy.format("y")):
+        checks.check_outputs(X["a"])
+    assert np.isnan(checks.check_outputs(X["a"].astype("Float64"))[1])
+    with pytest.raises(TypeError, match="real number, not 'dict'"):
+        checks.check_outputs([1.0, {}])
+
+
 def test_rows_and_counts_that_are_something_else():
     with pytest.raises(ValueError, match="^u must hold 2 inputs, numbers,.*got 'a'"):
         checks.check_row("a", 2, "u", "inputs")

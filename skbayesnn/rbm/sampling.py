@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._frames import column_names
 from .._random import Stream, derived_seed, draw_seed, generator
-from .._validation import check_container, check_count
+from .._validation import check_array, check_container, check_count
 from . import few_missing, listed_states
 from . import model as rbm_model
 from .learning import jumps
@@ -24,6 +24,15 @@ _STEPS_PER_JUMP, _BLOCK = 20, 500
 # Chains whose average is the expectation of a row's missing values, and steps that each
 # of them has at least: what is given may leave several modes, and a chain stays in one.
 _CHAINS_PER_ROW, _LEAST_STEPS = 8, 25
+# How a clamp is read, of any shape: what pandas marks as missing becomes NaN.
+_NUMBERS_OR_NAN = {
+    "dtype": np.float64,
+    "ensure_all_finite": False,
+    "ensure_2d": False,
+    "allow_nd": True,
+    "ensure_min_samples": 0,
+    "ensure_min_features": 0,
+}
 
 
 class _Average(NamedTuple):
@@ -282,11 +291,13 @@ class SamplingMixin:
         check_container(clamp, "clamp")
         given = clamp
         try:
-            clamp = np.asarray(given, dtype=np.float64)
+            clamp = check_array(given, input_name="clamp", **_NUMBERS_OR_NAN)
         except (TypeError, ValueError) as error:
+            if "pandas.NA" in str(error):
+                raise
             raise ValueError(
                 "clamp must be an array of a number for each feature, NaN where it is "
-                f"free; got {clamp!r}."
+                f"free; got {clamp!r}.{self._remedy_for_some_features(given)}"
             ) from error
         if clamp.shape not in [
             (self.n_features_in_,),
@@ -296,7 +307,7 @@ class SamplingMixin:
             raise ValueError(
                 "clamp must hold a value or NaN for each feature, shape "
                 f"({self.n_features_in_},) or ({n_samples}, {self.n_features_in_}); "
-                f"got shape {clamp.shape}."
+                f"got shape {clamp.shape}.{self._remedy_for_some_features(given)}"
             )
         self._check_clamp_names(given)
         if np.isinf(clamp).any():
@@ -309,6 +320,21 @@ class SamplingMixin:
         values = Rows(np.atleast_2d(clamp), self.binarize).states(slice(None))
         self._units.check_states(values[np.broadcast_to(held, values.shape)], "clamp")
         return rbm_model.Clamp(np.atleast_2d(held), values)
+
+    def _remedy_for_some_features(self, clamp):
+        """How values by name become those of all features, as a sentence; or ""."""
+        if not hasattr(self, "feature_names_in_"):
+            return ""
+        if isinstance(clamp, dict):
+            clamp_by_name = "pd.Series(clamp)"
+        elif hasattr(clamp, "reindex") and np.ndim(clamp) == 1:
+            clamp_by_name = "clamp"
+        else:
+            return ""
+        return (
+            " To hold the features that it names and leave the others free, pass "
+            f"{clamp_by_name}.reindex(rbm.feature_names_in_)."
+        )
 
     def _check_clamp_names(self, clamp):
         """Refuse a frame, or a row of one, with other names than those of the fit."""

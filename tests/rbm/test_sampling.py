@@ -159,6 +159,35 @@ def test_what_a_clamp_is(fitted, clamp):
         fitted.sample(2, clamp=clamp)
 
 
+@pytest.mark.parametrize("kind", ["Int8", "boolean", "Float32"])
+def test_a_clamp_may_be_of_nullable_columns(fitted, kind):
+    """As the rows that `impute` takes."""
+    clamp = pd.DataFrame([[1.0, 0.0] + [np.nan] * 4])
+    V = fitted.sample(3, n_steps=4, clamp=clamp.astype(kind), random_state=0)
+    expected = fitted.sample(3, n_steps=4, clamp=clamp.to_numpy(), random_state=0)
+    assert_array_equal(V, expected)
+    objects = clamp.astype(kind).astype(object)
+    with pytest.raises(ValueError, match=r"clamp holds pandas\.NA among objects"):
+        fitted.sample(3, clamp=objects)
+
+
+def test_values_of_some_features_say_how_to_hold_them():
+    names = list("abcdef")
+    frame = pd.DataFrame(toy_data(), columns=names)
+    rbm = small(ContrastiveDivergenceRBM).fit(frame)
+    some = {"f": True, "a": False}
+    with pytest.raises(ValueError, match=r"pass pd\.Series\(clamp\)\.reindex\(rbm\.f"):
+        rbm.sample(2, clamp=some)
+    clamp = pd.Series(some)
+    with pytest.raises(ValueError, match=r"shape \(2,\)\. .* clamp\.reindex\("):
+        rbm.sample(2, clamp=clamp)
+    V = rbm.sample(9, n_steps=2, clamp=clamp.reindex(rbm.feature_names_in_))
+    assert V[:, 5].all() and not V[:, 0].any()
+    # numbers without names mean nothing here
+    with pytest.raises(ValueError, match=r"got shape \(2,\)\.$"):
+        rbm.sample(2, clamp=[1.0, 0.0])
+
+
 def test_a_clamp_is_told_of_values_outside_its_range(fitted):
     with pytest.warns(DataConversionWarning, match="clamp has values outside.*2 to 2"):
         fitted.sample(2, n_steps=1, clamp=[2] + [np.nan] * 5)
