@@ -65,7 +65,9 @@ def check(settings, job, candidate):
     state = _without_units(settings, job, best.n_units)
     training = outcome.training._replace(state=state)
     best = best._replace(validation=independent, path=())
-    return Result(training, warning, decisions(best), learned=False)
+    had_time = has_nothing or gains.had_time(settings, outcome.training)
+    ended_by = None if had_time else settings.max_updates
+    return Result(training, warning, decisions(best), False, ended_by)
 
 
 def _warning_of(measured):

@@ -11,8 +11,13 @@ from ..learning import contrastive, growth
 _NOT_LEARNED = (
     "Nothing was learned: by no model that was tried, the validation rows are more "
     "likely than by independent features, and these are the model. Its units have no "
-    "weights, and its features are the same for all rows. Either the features are "
-    "independent, or the rows are too few to tell how they depend on each other."
+    "weights, and its features are the same for all rows. {}, or the rows are too few "
+    "to tell how they depend on each other."
+)
+_INDEPENDENT = "Either the features are independent"
+_ENDED = (
+    "max_updates={} has ended the training at its start, where likelihoods hardly "
+    "change: increase it. If that does not help, the features are independent"
 )
 
 
@@ -42,10 +47,15 @@ class Result(NamedTuple):
     """fitted attributes: what was chosen"""
     learned: bool = True
     """whether the model is more than independent features"""
+    ended_by: int | None = None
+    """``max_updates``, if a training that has learned nothing had no time to do so"""
 
     def warn(self):
         """Say it, at the end of a fit."""
         if self.warning is not None:
             warn_caller(self.warning, MixingWarning)
         elif not self.learned:
-            warn_caller(_NOT_LEARNED, ConvergenceWarning)
+            cause = _INDEPENDENT
+            if self.ended_by is not None:
+                cause = _ENDED.format(self.ended_by)
+            warn_caller(_NOT_LEARNED.format(cause), ConvergenceWarning)

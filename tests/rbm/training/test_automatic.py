@@ -377,6 +377,20 @@ def test_where_nothing_is_to_be_learned():
     assert_allclose(model.transform(X), 0.5)
 
 
+@pytest.mark.parametrize("varies", [True, False])
+def test_too_few_updates_to_learn_anything_are_told_of(varies, tmp_path):
+    """Features that are copies had been said to be independent."""
+    X = np.random.default_rng(0).random((60, 14)) < 0.3
+    X[:, 1:4] = X[:, :1]
+    X &= varies
+    file = tmp_path / "rbm.npz"
+    rbm = ContrastiveDivergenceRBM(2, max_updates=5, random_state=0, checkpoint=file)
+    cause = "max_updates=5 .* increase it" if varies else "Either the features are ind"
+    for _ in range(2):  # the second fit finds the result of the first one
+        with pytest.warns(ConvergenceWarning, match=f"Nothing was learned.*{cause}"):
+            rbm.fit(X)
+
+
 @pytest.mark.parametrize("cls", [ContrastiveDivergenceRBM, FrankWolfeRBM])
 @pytest.mark.parametrize("n_varied", [0, 1])
 def test_features_of_which_none_varies_with_another(cls, n_varied):
