@@ -1,5 +1,7 @@
 """Rows as a user gives them: checked, and each counted as its weight says."""
 
+import re
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.stats import spearmanr
@@ -56,24 +58,31 @@ def check_rows(estimator, X, *, reset, allow_nan=False, name="X"):
             ensure_all_finite="allow-nan" if allow_nan else True,
             reset=reset,
         )
-    except ValueError as error:
-        text = str(error)
-        # of scikit-learn; a mask is refused by another message
-        if text.startswith("Input X contains NaN"):
-            remedy = _KNOWS if name == "X" and not reset else _LEARNS
-            text = f"Input X contains NaN. {remedy}"
-        if name != "X" and "0 sample(s)" in text:
-            text = f"{name} must hold at least one row; got none."
-        elif name != "X":
-            text = text.replace("X has", f"{name} has").replace("Input X", name)
+    except (TypeError, ValueError) as error:
+        text = _refusal(str(error), reset, name)
         if text == str(error):
             raise
-        raise ValueError(text) from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(text) from error
     check_range(X, estimator.binarize, name)
     # a row to be transformed may be empty
     if reset and (estimator.binarize or 0.0) > 0.0:
         _warn_of_emptied_rows(X, estimator.binarize)
     return Rows(X, estimator.binarize)
+
+
+def _refusal(text, reset, name):
+    """The message of an error about X: what is to be done, and which rows it is of."""
+    # of scikit-learn; a mask is refused by another message
+    if text.startswith("Input X contains NaN"):
+        remedy = _KNOWS if name == "X" and not reset else _LEARNS
+        text = f"Input X contains NaN. {remedy}"
+    if name == "X":
+        return text
+    if "0 sample(s)" in text:
+        return f"{name} must hold at least one row; got none."
+    text = re.sub(r"\bX\b", name, text.replace("Input X", "X"))
+    return text if name in text else f"{name}: {text}"
 
 
 def _from_lists(X):

@@ -102,6 +102,38 @@ def test_a_threshold_that_no_value_exceeds(threshold):
     check_rows(estimator, 0 * X, reset=True)
 
 
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda frame: frame[["d", "c", "b", "a"]],
+            ValueError,
+            "(?s)^X_val: The feature names should match.* same order",
+        ),
+        (
+            lambda frame: frame.map({0.0: "no", 1.0: "yes"}.get),
+            ValueError,
+            "^X_val must hold numbers; found the text",
+        ),
+        (
+            lambda frame: np.ma.masked_array(frame, frame),
+            ValueError,
+            "^X_val is a masked array.* as X_val.astype",
+        ),
+        (
+            lambda frame: pytest.importorskip("polars").LazyFrame(frame.to_numpy()),
+            TypeError,
+            "^X_val is a LazyFrame.* Pass X_val.collect",
+        ),
+    ],
+)
+def test_messages_about_validation_rows_are_not_about_x(make, error, message):
+    frame = pd.DataFrame(np.eye(4), columns=list("abcd"))
+    model = ContrastiveDivergenceRBM(2, max_updates=1, random_state=0)
+    with pytest.raises(error, match=message):
+        model.fit(frame, X_val=make(frame))
+
+
 def test_messages_name_the_rows_and_what_they_are_for():
     X, holes = np.eye(4), np.full((2, 4), np.nan)
     model = ContrastiveDivergenceRBM(2, max_updates=1, random_state=0)
