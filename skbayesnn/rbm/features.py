@@ -2,6 +2,7 @@
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import metadata_routing
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_array, check_container
@@ -10,6 +11,9 @@ from . import model as rbm_model
 
 class FeaturesMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Methods that need no partition function and no random numbers."""
+
+    # the data of this method, and not what a meta-estimator may pass beside them
+    __metadata_request__inverse_transform = {"H": metadata_routing.UNUSED}
 
     def transform(self, X):
         """Compute the expected states of the hidden units.

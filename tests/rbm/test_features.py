@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
 
 
 def test_transform_and_back(fitted):
@@ -27,6 +27,15 @@ def test_transform_and_back(fitted):
     assert len(stages) == fitted.n_components_
     for k, stage in enumerate(stages, start=1):
         assert_array_equal(stage, H[:, :k])
+
+
+@pytest.mark.parametrize("cls", [ContrastiveDivergenceRBM, FrankWolfeRBM])
+def test_hidden_states_are_data_and_no_metadata(cls):
+    """Only what a meta-estimator passes beside the data can be requested."""
+    assert not hasattr(cls(), "set_inverse_transform_request")
+    assert cls().get_metadata_routing().inverse_transform.requests == {}
+    expected = {"X_val": None, "sample_weight": None}
+    assert cls().get_metadata_routing().fit.requests == expected
 
 
 def test_feature_names_and_data_frames():
