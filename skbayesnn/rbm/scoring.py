@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._random import Stream, derived_seed, draw_seed, generator
 from .._sklearn import one_blas_thread
-from .._validation import check_count
+from .._validation import check_count, check_sample_weight
 from .._warnings import warn_caller
 from ..exceptions import MixingWarning
 from .likelihood import adaptation, annealing, estimates, exact
@@ -282,7 +282,7 @@ default="auto"
         for k in range(1, self.n_components_ + 1):
             yield self.truncate(k)._score_rows(rows)
 
-    def score(self, X, y=None):
+    def score(self, X, y=None, sample_weight=None):
         """Compute the mean log-likelihood.
 
         Parameters
@@ -291,6 +291,8 @@ default="auto"
             Visible states.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows in the mean, in any unit.
 
         Returns
         -------
@@ -300,14 +302,17 @@ default="auto"
         Raises
         ------
         ValueError
-            As ``transform`` does.
+            As ``transform`` does; for weights that are negative, not finite or all
+            zero, or not one for each row.
 
         Warns
         -----
         MixingWarning, DataConversionWarning
             As ``score_samples`` does.
         """
-        return float(self.score_samples(X).mean())
+        rows = self._check_rows(X)
+        weights = check_sample_weight(sample_weight, rows.X)
+        return float(np.average(self._score_rows(rows), weights=weights))
 
     def _first_estimate(self):
         """What `log_partition_` and the check of its modes need."""

@@ -8,11 +8,13 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import digits, small, toy_data, twin
 from rbm_models import trapped_model
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
+from sklearn.model_selection import cross_val_score
 from sklearn.neural_network import BernoulliRBM
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -33,6 +35,30 @@ def test_energies_and_likelihoods(fitted):
     assert np.exp(log_likelihood).sum() == pytest.approx(1.0, abs=1e-5)
     assert fitted.score(V) == pytest.approx(log_likelihood.mean(), rel=1e-12)
     assert isinstance(fitted.score(V), float)
+
+
+def test_a_score_of_weighted_rows(fitted):
+    X = toy_data(5)
+    copied = X[[0, 2, 2, 2, 4, 4]]
+    weights = [1, 0, 3, 0, 2]
+    assert fitted.score(X, sample_weight=weights) == pytest.approx(fitted.score(copied))
+    halves = np.multiply(weights, 0.5)
+    assert fitted.score(X, None, halves) == pytest.approx(fitted.score(copied))
+    with pytest.raises(ValueError, match=r"sample_weight.shape == \(2,\), expected"):
+        fitted.score(X, sample_weight=[1.0, 2.0])
+
+
+def test_a_pipeline_scores_with_metadata_routing():
+    """It asks its last step for sample_weight even where there are none."""
+    X = toy_data(40)
+    with sklearn.config_context(enable_metadata_routing=True):
+        rbm = small(ContrastiveDivergenceRBM).set_score_request(sample_weight=True)
+        pipeline = make_pipeline(FunctionTransformer(), rbm).fit(X)
+        assert pipeline.score(X) == pytest.approx(pipeline[-1].score(X))
+        weights = np.arange(40.0)
+        weighted = pipeline.score(X, sample_weight=weights)
+        assert weighted == pytest.approx(rbm.score(X, sample_weight=weights))
+        assert np.isfinite(cross_val_score(pipeline, X, cv=2)).all()
 
 
 def test_scores_are_functions_of_the_model(fitted):
