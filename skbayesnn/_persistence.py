@@ -305,7 +305,10 @@ def _plain(value):
 
 
 def _fingerprint(X):
-    """Shape, dtype and a hash of the content: an array, or a CSR matrix."""
+    """Shape, dtype and a hash of the content: an array, or a CSR matrix.
+
+    Their rows are stored in another way, so that equal ones have other hashes.
+    """
     digest = hashlib.blake2b(digest_size=16)
     parts = (X.data, X.indices, X.indptr) if sp.issparse(X) else (np.atleast_1d(X),)
     for part in parts:
@@ -315,7 +318,8 @@ def _fingerprint(X):
         n_rows = max(1, _HASHED_BYTES // max(1, part[:1].nbytes))
         for start in range(0, len(part), n_rows):
             digest.update(np.ascontiguousarray(part[start : start + n_rows]))
-    return list(X.shape), str(X.dtype), digest.hexdigest()
+    dtype = f"{X.dtype}, sparse" if sp.issparse(X) else str(X.dtype)
+    return list(X.shape), dtype, digest.hexdigest()
 
 
 def _differences(there, here):

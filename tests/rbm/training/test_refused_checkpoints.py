@@ -68,7 +68,10 @@ def test_other_parameters_are_refused(case, parameters, message, finished):
         (lambda X: X.astype(np.float32), r'the dtype of X \("bool" there'),
         (swapped, "in the values of X. Give"),
         (lambda X: X[::-1], "in the values of X. Give"),
-        (lambda X: sp.csr_array(X), "in the values of X. Give"),
+        (
+            lambda X: sp.csr_array(X),
+            r'dtype of X \("bool" there, "bool, sparse" here\)',
+        ),
     ],
     ids=["rows", "dtype", "a value", "order", "sparse"],
 )
