@@ -68,6 +68,13 @@ class LinearizedModel:
         self.state_names, self.input_names, self.output_names = names
         self.is_integrating = is_integrating
 
+    def __repr__(self):
+        return (
+            f"{type(self).__name__}(n_states={len(self.A)}, "
+            f"input_names={self.input_names}, output_names={self.output_names}, "
+            f"sampling_time={self.sampling_time})"
+        )
+
     @property
     def poles(self):
         """Poles in the plane of z, the largest magnitude first.

@@ -96,6 +96,13 @@ class StateSpaceModel:
         self._names_of_inputs = self.input_names if named[0] else None
         self._names_of_outputs = self.output_names if named[1] else None
 
+    def __repr__(self):
+        return (
+            f"{type(self).__name__}(n_states={self.n_states}, "
+            f"input_names={self.input_names}, output_names={self.output_names}, "
+            f"sampling_time={self.sampling_time})"
+        )
+
     # -- the equations ---------------------------------------------------------------
 
     def step(self, x, u=None):

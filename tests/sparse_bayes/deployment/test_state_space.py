@@ -104,6 +104,15 @@ def test_names_and_pickles():
     assert_array_equal(read.f(x, u), space.f(x, u))
 
 
+def test_what_they_are_is_printed(simple):
+    names = "input_names=['x0'], output_names=['y'], sampling_time=2.0)"
+    system = simple.to_state_space(sampling_time=2.0)
+    n_states = f"n_states={system.n_states}"
+    assert repr(system) == f"StateSpaceModel({n_states}, {names}"
+    linear = system.linearize(x=np.zeros(system.n_states), u=0.0)
+    assert repr(linear) == f"LinearizedModel({n_states}, {names}"
+
+
 def test_a_new_fit_does_not_disturb_it():
     model = fit()
     u, y = new_record(model)
