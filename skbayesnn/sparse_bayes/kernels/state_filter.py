@@ -354,20 +354,6 @@ def _begin(mean_given, covariance, belief):
             D[k, n_columns - n_states + k] = 1.0
 
 
-@kernel(helper=True)
-def _run_ahead(layers, run, row, noise, plan, of_free_run, memory):
-    """Keep the predictions of the run that begins in a row; the belief goes on."""
-    scratch, work, belief, filtered = memory
-    n_states, last = len(belief.mean), plan.last[row]
-    for ahead in range(row, last + 1):
-        if not _linearize(layers, run, ahead, belief, of_free_run, scratch, work):
-            return
-        if ahead >= plan.first[row]:
-            _keep(ahead, n_states, scratch, belief, work, filtered)
-        if ahead < last:
-            _go_on(n_states, scratch, noise, work, belief)
-
-
 @kernel
 def _filter_rows(
     layers, run, covariance, noise, plan, of_free_run, scratch, work, probe, filtered
@@ -381,25 +367,35 @@ def _filter_rows(
             _begin(run.initial[row], covariance[number], belief)
             lost = False
             number += 1
-        if plan.last[row] > row and not lost:
+        last, n_ahead, turn = plan.last[row], 0, 0
+        if last > row and not lost:
             _copy(belief, probe)
-            memory = scratch, work, probe, filtered
-            _run_ahead(layers, run, row, noise, plan, of_free_run, memory)
-        ends_here = plan.last[row] == row
-        if lost or not (plan.filtered[row] or ends_here):
-            continue
-        if not _linearize(layers, run, row, belief, of_free_run, scratch, work):
-            lost = True
-            continue
-        if ends_here:
-            _keep(row, n_states, scratch, belief, work, filtered)
-        if not plan.filtered[row]:
-            continue
-        if _update(row, plan.Y[row], scratch, noise, belief, work, filtered):
-            if not _linearize(layers, run, row, belief, of_free_run, scratch, work):
-                lost = True
+            n_ahead = last + 1 - row
+        n_turns = n_ahead
+        if not lost and (plan.filtered[row] or last == row):
+            # before and behind its outputs
+            n_turns += 2
+        # the rows of the run ahead, and then this one: in one loop, each function has
+        # one call, and is compiled once
+        # bound: turns go up by one at least
+        while turn < n_turns:
+            is_ahead, is_first = turn < n_ahead, turn == n_ahead
+            at, one = (row + turn, probe) if is_ahead else (row, belief)
+            if not _linearize(layers, run, at, one, of_free_run, scratch, work):
+                lost = not is_ahead
+                turn = n_ahead if is_ahead else n_turns
                 continue
-        _go_on(n_states, scratch, noise, work, belief)
+            is_kept = at >= plan.first[row] if is_ahead else is_first and last == row
+            if is_kept:
+                _keep(at, n_states, scratch, one, work, filtered)
+            goes_on = at < last if is_ahead else plan.filtered[row]
+            if is_first and goes_on:
+                if _update(row, plan.Y[row], scratch, noise, one, work, filtered):
+                    turn += 1
+                    continue
+            if goes_on:
+                _go_on(n_states, scratch, noise, work, one)
+            turn = turn + 1 if is_ahead else n_turns
     if lost:
         belief.mean[:] = np.nan
 
