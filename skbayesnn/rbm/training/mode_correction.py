@@ -6,8 +6,8 @@ others skip, 25 % of the rows had skipped it, and 47 % of the states of a traine
 Independent states tell, where the hidden ones are few enough to be listed. Else
 weighted states do: of annealed chains, or with the hidden states of rows (see
 `likelihood.row_weights`). Those that have missed a part of the mass give a smaller
-partition function; of two that agree within their errors, those with the more even
-weights count.
+partition function: then each counts where it has met more. Of two that agree within
+their errors, those with the more even weights count.
 
 Modes differ most where states vary most, along the leading principal components. With
 z(v) the first of these, and a shift of the visible biases along them, log-likelihoods
@@ -55,8 +55,8 @@ _N_ROWS = 2000
 # A smaller gain is next to nothing, nats; and standard errors that it has to exceed.
 _LEAST_GAIN, _CERTAIN = 0.02, 3.0
 # Standard errors by which one partition function has to exceed the other: weights have
-# heavier tails than their errors tell. A sample that may have missed more than so many
-# nats is not believed, however uncertain the other one is.
+# heavier tails than their errors tell. And nats by which that of a shifted model may
+# exceed what is expected.
 _CLEARLY, _MOST_MISSED = 4.0, 0.5
 # Of the random numbers of samples: the first one, that by which a shift is tested, that
 # of the shifted model, and those by which the first one grows.
@@ -75,17 +75,22 @@ class Sample(NamedTuple):
     log_weights: np.ndarray
     """(n_states,), which sum to one"""
     log_partition: float
-    """of the model, by the mean weight"""
+    """of the model, by the mean weight; or the mass of a region"""
+    n_drawn: int
+    """states of the model that were drawn: of a region, in all regions"""
 
     @property
     def size(self):
         """How many states of equal weights would tell as much."""
-        return 1.0 / np.exp(2.0 * self.log_weights).sum()
+        squares = np.exp(2.0 * self.log_weights).sum()
+        return 1.0 / squares if squares > 0.0 else 0.0
 
     @property
     def error(self):
         """Standard error of the log partition function, nats."""
-        return np.sqrt(max(0.0, 1.0 / self.size - 1.0 / len(self.states)))
+        if self.size == 0.0:
+            return 0.0
+        return np.sqrt(max(0.0, 1.0 / self.size - 1.0 / self.n_drawn))
 
 
 class Shift(NamedTuple):
@@ -291,24 +296,54 @@ def _misses_modes(sample, target, units):
     return found < _LEAST_COVERED * units.variances(target).sum()
 
 
-def _better(sample, other):
-    """The sample that has not missed what the other has met, or the larger one.
+def _better(*samples):
+    """States of both samples, in two regions: around the mean of each.
 
-    The first one, if the other is None.
+    Annealed chains miss a mode altogether to which no temperature leads, and the hidden
+    states of rows a part of a wide one. In each region, the sample with clearly more of
+    the mass counts, or the one that tells more. If the last one is None, the first one.
     """
-    if other is None:
-        return sample
+    if samples[-1] is None:
+        return samples[0]
+    # without the weights, of which a few may be nearly all
+    means = [one.states.mean(axis=0) for one in samples]
+    direction = means[1] - means[0]
+    middle = 0.5 * (means[0] + means[1]) @ direction
+    sides = [one.states @ direction > middle for one in samples]
+    parts = [
+        _clearer(*map(_within, samples, (side == upper for side in sides)))
+        for upper in (True, False)
+    ]
+    masses = np.concatenate([one.log_weights + one.log_partition for one in parts])
+    states = np.concatenate([one.states for one in parts])
+    log_partition = float(logsumexp(masses))
+    n_drawn = min(one.n_drawn for one in samples)
+    return Sample(states, masses - log_partition, log_partition, n_drawn)
+
+
+def _clearer(sample, other):
+    """The sample with clearly more mass than the other one, or more even weights."""
     low, high = sorted((sample, other), key=lambda one: one.log_partition)
-    chance = min(_MOST_MISSED, _CLEARLY * np.hypot(low.error, high.error))
+    chance = _CLEARLY * np.hypot(low.error, high.error)
     if high.log_partition - low.log_partition > chance:
         return high
     return max(sample, other, key=lambda one: one.size)
 
 
+def _within(sample, inside):
+    """The `Sample` of the states that are ``inside``, with their mass."""
+    log_weights = sample.log_weights[inside]
+    share = logsumexp(log_weights) if len(log_weights) else -np.inf
+    log_partition = float(sample.log_partition + share)
+    states = sample.states[inside]
+    return Sample(states, log_weights - share, log_partition, sample.n_drawn)
+
+
 def _sample(states, log_weights, offset=0.0):
     total = logsumexp(log_weights)
     level = float(offset + total - np.log(len(log_weights)))
-    return Sample(states.astype(float), log_weights - total, level)
+    weights = log_weights - total
+    return Sample(states.astype(float), weights, level, len(states))
 
 
 def _from_rows(rbm, rows, seed):
@@ -361,7 +396,7 @@ def _components(deviations, weights):
 
 def _best(sample, target):
     """The shift along all of its states that gains most, slightly pulled to none."""
-    z, log_weights, _ = sample
+    z, log_weights = sample[:2]
 
     def loss(a):
         tilted = log_weights + z @ a

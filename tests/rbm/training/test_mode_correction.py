@@ -117,7 +117,7 @@ def test_few_states_tell_where_nothing_is_to_be_had(monkeypatch):
     states = (rng.random((4000, N_FEATURES)) < 0.3).astype(float)
 
     def few(n):
-        return mode_correction.Sample(states[:n], np.full(n, -np.log(n)), 0.0)
+        return mode_correction._sample(states[:n], np.zeros(n))
 
     rows = states[2000:].mean(axis=0)
     for n in (100, 2000):
@@ -126,8 +126,7 @@ def test_few_states_tell_where_nothing_is_to_be_had(monkeypatch):
         assert mode_correction._may_gain(few(n), rows + 0.2, 2000)
     # then no more are drawn
     X, drawn = modes_in([0.75, 0.25]), []
-    even = np.full(len(X), -np.log(len(X)))
-    alike = mode_correction.Sample(X.astype(float), even, 0.0)
+    alike = mode_correction._sample(X, np.zeros(len(X)))
 
     def like_rows(rbm, base, amount, *others):
         drawn.append(amount)
@@ -192,9 +191,7 @@ def test_weights_of_few_states_are_not_believed(monkeypatch):
 
 def test_what_a_shift_gains():
     """Of two states, -1 and 1, that are equally likely: a t - log cosh a."""
-    sample = mode_correction.Sample(
-        np.array([[-1.0], [1.0]]), np.full(2, -np.log(2)), 0
-    )
+    sample = mode_correction._sample(np.array([[-1.0], [1.0]]), np.zeros(2))
     for a, t in [(0.5, 0.2), (-1.5, 0.4), (3.0, 1.0)]:
         gain, _ = mode_correction._gain(sample, np.array([a]), np.array([t]))
         assert gain == pytest.approx(a * t - np.log(np.cosh(a)))
@@ -203,30 +200,51 @@ def test_what_a_shift_gains():
     )
 
 
-def test_a_sample_that_has_missed_a_mode_does_not_count():
+def sample_of(weights, level, states=None):
+    """By the weights of its states, and the log partition function."""
+    states = np.zeros((len(weights), 2)) if states is None else states
+    sample = mode_correction._sample(states, np.log(weights))
+    return sample._replace(log_partition=level)
+
+
+def test_the_larger_mass_counts_where_it_is_clear():
     """What rows tell of a model had missed 15 % of its mass, and its means by .1."""
-    states = np.zeros((100, 2))
-    even = mode_correction.Sample(states, np.full(100, -np.log(100.0)), 5.0)
-    uneven = even._replace(log_weights=np.log(np.arange(1, 101) / 5050.0))
+    even, uneven = sample_of(np.ones(100), 5.0), sample_of(np.arange(1.0, 101.0), 5.0)
     assert uneven.size < even.size == pytest.approx(100.0)
-    assert mode_correction._better(uneven, even) is even
+    clearer = mode_correction._clearer
+    assert clearer(uneven, even) is even
     # by four standard errors of both
     assert uneven.error == pytest.approx(np.sqrt(1.0 / uneven.size - 0.01))
     assert even.error == pytest.approx(0.0, abs=1e-6)
     chance = 4.0 * uneven.error
     alike = uneven._replace(log_partition=5.0 + 0.9 * chance)
-    assert mode_correction._better(alike, even) is even
+    assert clearer(alike, even) is even
     higher = uneven._replace(log_partition=5.0 + 1.1 * chance)
-    assert mode_correction._better(higher, even) is higher
-    # nor is half a nat taken for chance where few states have the weights
-    few = np.full(100, -50.0)
-    few[:3] = -np.log(3.0)
-    uncertain = mode_correction.Sample(states, few, 5.4)
-    assert 4.0 * uncertain.error > 1.0
-    assert mode_correction._better(uncertain, even) is even
-    higher = uncertain._replace(log_partition=5.6)
-    assert mode_correction._better(higher, even) is higher
-    assert mode_correction._better(even, higher) is higher
+    assert clearer(higher, even) is clearer(even, higher) is higher
+    # of a region, errors are those of all states that were drawn
+    part = mode_correction._within(even, np.arange(100) < 25)
+    assert part.log_partition == pytest.approx(5.0 + np.log(0.25))
+    assert part.error == pytest.approx(np.sqrt(1.0 / 25.0 - 0.01))
+    nothing = mode_correction._within(even, np.zeros(100, dtype=bool))
+    assert nothing.size == 0.0 and clearer(nothing, part) is part
+
+
+def test_each_sample_counts_where_it_has_met_more():
+    """One misses a mode, and one a part of the other, where few states have weights."""
+    n = 400
+    one, other = np.zeros((n, 2)), np.zeros((n, 2))
+    other[200:] = 1.0
+    annealed = sample_of(np.ones(n), np.log(3.0), one)
+    weights = np.where(np.arange(n) < 200, 1e-6, 1.0)
+    weights[0] = 100.0
+    by_rows = sample_of(weights, np.log(3.0), other)
+    for pair in ((annealed, by_rows), (by_rows, annealed)):
+        best = mode_correction._better(*pair)
+        # 3 of the first mode, by annealing; 200 of 300 thirds of the second one
+        assert np.exp(best.log_partition) == pytest.approx(5.0, rel=1e-4)
+        assert np.exp(best.log_weights) @ best.states[:, 0] == pytest.approx(0.4)
+        assert best.size > 500.0 and len(best.states) == 600
+    assert mode_correction._better(annealed, None) is annealed
 
 
 def test_a_sample_without_a_mode_of_the_rows_is_not_believed(monkeypatch):
