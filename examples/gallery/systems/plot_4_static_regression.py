@@ -24,8 +24,8 @@ print("relevance of the inputs:", model.feature_relevance_.round(3))
 print(f"noise: {model.noise_variance_**0.5:.3f} (0.1 is true)")
 
 # %%
-# The band is that of new observations. Outside the data, beyond -2 and 2, it is too
-# narrow: there the prediction is a guess.
+# The band is that of new observations. Outside the data, beyond -2 and 2, it grows with
+# the distance. The prediction is a guess there, and may be farther off.
 grid = np.zeros((200, 5))
 grid[:, 0] = np.linspace(-3, 3, 200)
 mean, std = model.predict(grid, return_std=True)
