@@ -25,6 +25,16 @@ def output_error(n_rows=300, seed=0, noise=NOISE, linear=False):
     return u, x + noise * rng.standard_normal(n_rows), x
 
 
+def oscillator(n_rows, noise=0.0, disturbance=0.0, seed=0):
+    """Steps of an input, and an output that is measured with noise, or disturbed."""
+    rng = np.random.default_rng(seed)
+    u = np.repeat(rng.uniform(-2.0, 2.0, (n_rows // 8, 1)), 8, axis=0)
+    y, pushed = np.zeros(n_rows), disturbance * rng.standard_normal(n_rows)
+    for t in range(2, n_rows):
+        y[t] = 1.5 * y[t - 1] - 0.6 * y[t - 2] + 0.1 * u[t - 1, 0] + pushed[t]
+    return u, y + noise * rng.standard_normal(n_rows)
+
+
 def two_by_two(n_rows=200, seed=0, noise=0.05):
     rng = np.random.default_rng(seed)
     U, Y = rng.standard_normal((n_rows, 2)), np.zeros((n_rows, 2))

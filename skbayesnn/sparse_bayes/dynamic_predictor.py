@@ -532,11 +532,12 @@ def predict_query(estimator, query, steps, return_std):
 def draw_records(estimator, query, steps, n_samples, random_state):
     """Draws of a query, the last axis of the result."""
     model = estimator._model
-    runs = query.record, query.n_known, steps
-    how = draw_seed(random_state), query.from_measured
-    drawn, n_diverged = ensembles.draws(model.ensemble, *runs, n_samples, *how)
+    arguments = n_samples, draw_seed(random_state), query.from_measured
+    drawn, n_diverged = ensembles.draws(
+        model.ensemble, query.record, query.n_known, steps, *arguments
+    )
     if steps == np.inf and (model.bands.factor != 1.0).any():
-        drawn = _as_wide_as_bands(model, (*runs, True, query.from_measured), drawn)
+        drawn = _as_wide_as_bands(model, query, drawn)
     if n_diverged:
         warn_caller(
             f"{n_diverged} of {n_samples} draws diverged (beyond "
@@ -553,12 +554,13 @@ def draw_records(estimator, query, steps, n_samples, random_state):
     return _shape_like_y(model, query, drawn)
 
 
-def _as_wide_as_bands(model, runs, drawn):
+def _as_wide_as_bands(model, query, drawn):
     """Draws (n_rows, n_outputs, n_samples) of free runs, with the factor of bands."""
-    forecast = ensembles.forecast(model.ensemble, *runs)
+    arguments = query.record, query.n_known, np.inf, True, query.from_measured
+    forecast = ensembles.forecast(model.ensemble, *arguments)
     mean, std = forecast.mean[:, :, None], forecast.std
     with np.errstate(over="ignore", invalid="ignore"):
-        wide = with_factor(model.bands, forecast, _as_read(model, runs[0]))
+        wide = with_factor(model.bands, forecast, _as_read(model, query.record))
         factor = wide / np.where(std > 0.0, std, 1.0)
     # a run that is 1e200 off is uncertain by infinity
     factor = np.where(np.isfinite(factor), factor, model.bands.factor)

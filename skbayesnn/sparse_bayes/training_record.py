@@ -149,14 +149,19 @@ def _warn_of_signals(estimator, U, Y, starts):
         )
 
 
+def _names_of(estimator, flags):
+    """Names of the inputs with a flag, (n_inputs,) bool."""
+    return np.asarray(input_names(estimator), dtype=object)[flags].tolist()
+
+
 def _warn_of_constant_inputs(estimator, U):
     """Warn of inputs that hold one value, as those of a sensor that was not connected.
 
     Every column has a value.
     """
     constant = np.nanmin(U, axis=0) == np.nanmax(U, axis=0)
-    names = np.asarray(input_names(estimator), dtype=object)[constant]
-    if len(names):
+    names = _names_of(estimator, constant)
+    if names:
         which, verb = ("Input", "is") if len(names) == 1 else ("Inputs", "are")
         warn_caller(
             f"{which} {', '.join(names)} {verb} constant in X: no effect of such an "
@@ -215,8 +220,8 @@ def _warn_of_codes(estimator, U, far):
 
 def _warn_of_computed_inputs(estimator, is_computed):
     """Warn of inputs off which a model would read the output that it shall predict."""
-    names = np.asarray(input_names(estimator), dtype=object)[is_computed]
-    if len(names):
+    names = _names_of(estimator, is_computed)
+    if names:
         which, verb = ("Input", "is") if len(names) == 1 else ("Inputs", "are")
         warn_caller(
             f"{which} {', '.join(names)} {verb} a linear function of the outputs in "
@@ -230,8 +235,8 @@ def _warn_of_computed_inputs(estimator, is_computed):
 
 def _warn_of_controllers(estimator, is_controlled):
     """Warn of inputs that are chosen from the outputs by an exact equation."""
-    names = np.asarray(input_names(estimator), dtype=object)[is_controlled]
-    if len(names):
+    names = _names_of(estimator, is_controlled)
+    if names:
         which = "input" if len(names) == 1 else "inputs"
         warn_caller(
             f"The changes of {which} {', '.join(names)} from row to row are a linear "

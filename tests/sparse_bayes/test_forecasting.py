@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from free_run_cases import oscillator
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import (
@@ -110,21 +111,11 @@ def of_states():
     return model.fit(U[:PAST], Y[:PAST])
 
 
-def oscillator(noise, disturbance):
-    """A record of 1000 rows, whose output is measured with noise, or disturbed."""
-    rng = np.random.default_rng(0)
-    u, y = np.repeat(rng.uniform(-2.0, 2.0, (125, 1)), 8, axis=0), np.zeros(1000)
-    for t in range(2, 1000):
-        y[t] = 1.5 * y[t - 1] - 0.6 * y[t - 2] + 0.1 * u[t - 1, 0]
-        y[t] += disturbance * rng.standard_normal()
-    return u, y + noise * rng.standard_normal(1000)
-
-
 @pytest.mark.parametrize("noise, disturbance", [(0.1, 0.0), (0.0, 0.05), (0.1, 0.05)])
 @pytest.mark.parametrize("kind", ["lags", "states"])
 def test_bands_are_those_of_as_many_steps_ahead(kind, noise, disturbance):
     """The last rows of the record tell much of the next ones, and have errors."""
-    (u, y), known = oscillator(noise, disturbance), 900
+    (u, y), known = oscillator(1000, noise, disturbance), 900
     settings = dict(hidden_layer_sizes=(), random_state=0)
     model = SparseBayesNARXRegressor(2, 2, focus="simulation", **settings)
     if kind == "states":

@@ -296,15 +296,16 @@ def _misses_modes(sample, target, units):
     return found < _LEAST_COVERED * units.variances(target).sum()
 
 
-def _better(*samples):
+def _better(sample, other):
     """States of both samples, in two regions: around the mean of each.
 
     Annealed chains miss a mode altogether to which no temperature leads, and the hidden
     states of rows a part of a wide one. In each region, the sample with clearly more of
-    the mass counts, or the one that tells more. If the last one is None, the first one.
+    the mass counts, or the one that tells more. The first one, if the other is None.
     """
-    if samples[-1] is None:
-        return samples[0]
+    if other is None:
+        return sample
+    samples = sample, other
     # without the weights, of which a few may be nearly all
     means = [one.states.mean(axis=0) for one in samples]
     direction = means[1] - means[0]

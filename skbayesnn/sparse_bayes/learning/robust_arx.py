@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..records.feedback import centred
 from ..records.lags import build_lag_matrix, complete_rows
 
 # Degrees of freedom: tails so heavy that what a linear model cannot describe of a
@@ -78,10 +79,7 @@ def robust_error_of_function(target, columns):
     usual = scale_of(target - np.median(target))
     if usual == 0.0:
         return 0.0
-    columns = columns - columns.mean(axis=0)
-    spread = columns.std(axis=0)
-    columns = columns / np.where(spread > 0.0, spread, 1.0)
-    return _reweighted(_with_ones(columns), target)[1] / usual
+    return _reweighted(_with_ones(centred(columns)), target)[1] / usual
 
 
 def fit_robust_arx(U, measured, cleaned, starts, output, lags):

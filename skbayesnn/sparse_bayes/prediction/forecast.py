@@ -67,7 +67,8 @@ def ahead(network, record, horizon, return_std):
     """Predict every row from the measured rows up to ``horizon`` rows before it."""
     max_lag = network.lags.max_lag
     batches = runs_ahead(record.starts, max_lag, horizon, BATCH_ROWS)
-    return _run(network, record, max_lag, batches, True, return_std)
+    found = _run(network, record, max_lag, batches, True, return_std)
+    return found._replace(least=None)
 
 
 def free_run(network, record, n_known, return_std, from_measured=False):

@@ -17,6 +17,8 @@ told from a controller by nothing.
 
 import numpy as np
 
+from .lags import complete_rows, make_lags
+
 # Rows of signals in the equation, the same one and those before it: a controller with
 # three terms needs three, one more where it answers to the row before.
 N_LAGS = 4
@@ -32,13 +34,13 @@ ROWS_PER_WEIGHT, MOST_ROWS = 4, 2_000
 
 def error_of_function(target, columns):
     """Of the best linear function of the columns, in deviations of the target."""
-    target, columns = _centred(target), _centred(columns)
+    target, columns = centred(target), centred(columns)
     left = target - columns @ np.linalg.lstsq(columns, target)[0]
     deviation = target.std()
     return left.std() / deviation if deviation > 0.0 else 0.0
 
 
-def _centred(values):
+def centred(values):
     """Without their means, and at most 1, so that no square underflows."""
     values = values - values.mean(axis=0)
     largest = np.abs(values).max(axis=0, initial=0.0)
@@ -93,12 +95,9 @@ def _is_computed(u, Y, starts):
 
 def _complete_rows(U, Y, starts):
     """Rows that are known, with those before them in the same session."""
-    known = np.isfinite(U).all(axis=1) & np.isfinite(Y).all(axis=1)
-    last_gap = np.where(known, -1, np.arange(len(Y)))
-    begins = starts[:-1][np.diff(starts) > 0]
-    last_gap[begins] = np.maximum(last_gap[begins], begins - 1)
-    last_gap = np.maximum.accumulate(last_gap)
-    return np.flatnonzero(np.arange(len(Y)) - last_gap >= N_LAGS)
+    n_before = N_LAGS - 1
+    lags = make_lags(U.shape[1], Y.shape[1], n_before, n_before, True)
+    return complete_rows(U, Y, lags, starts)
 
 
 def _is_of_controller(U, Y, rows, k, error_of):

@@ -4,6 +4,7 @@ import naive
 import numpy as np
 import pytest
 import state_space_cases as cases
+from free_run_cases import oscillator
 
 from skbayesnn import SparseBayesStateSpaceRegressor
 from skbayesnn.sparse_bayes.prediction.initial_states import estimated_start
@@ -98,11 +99,7 @@ def test_steps_ahead_are_those_of_a_textbook_filter(kind, horizon, spread):
 @pytest.mark.parametrize("seed", range(3))
 def test_bands_of_a_disturbed_system_hold_at_every_horizon(seed):
     """Its noise enters one state only, and the filter has it in all directions."""
-    rng = np.random.default_rng(seed)
-    u, y = np.repeat(rng.uniform(-2.0, 2.0, (400, 1)), 8, axis=0), np.zeros(3200)
-    for t in range(2, len(y)):
-        y[t] = 1.5 * y[t - 1] - 0.6 * y[t - 2] + 0.1 * u[t - 1, 0]
-        y[t] += 0.05 * rng.standard_normal()
+    u, y = oscillator(3200, disturbance=0.05, seed=seed)
     model = SparseBayesStateSpaceRegressor(
         2, hidden_layer_sizes=(), n_restarts=1, random_state=0
     ).fit(u[:700], y[:700])

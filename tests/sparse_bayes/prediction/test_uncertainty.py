@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fitted_models import fitted_network, replace_fitted, set_fitted
+from free_run_cases import oscillator
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
@@ -194,11 +195,7 @@ def test_noise_is_fed_back_one_step_ahead_and_not_in_simulation(models):
 @pytest.mark.parametrize("seed", range(3))
 def test_bands_ahead_of_outputs_that_were_measured_with_noise_hold(seed):
     """The noise of the known outputs is predicted on, until the system forgets it."""
-    rng = np.random.default_rng(seed)
-    u, y = np.repeat(rng.uniform(-2.0, 2.0, (325, 1)), 8, axis=0), np.zeros(2600)
-    for t in range(2, len(y)):
-        y[t] = 1.5 * y[t - 1] - 0.6 * y[t - 2] + 0.1 * u[t - 1, 0]
-    y += NOISE * rng.standard_normal(len(y))
+    u, y = oscillator(2600, noise=NOISE, seed=seed)
     model = fit(u[:600], y[:600], **LINEAR, focus="simulation")
     u, y = u[600:], y[600:]
     for horizon in (1, 2, 3, 5, 10):
