@@ -76,10 +76,8 @@ def free_run(network, record, n_known, n_samples, rng, from_measured=False):
     batches = [free_runs(record.starts, n_known)]
     drawn, diverged = _run(network, record, batches, n_samples, rng)
     if _path_is_linear(network.fitted):
-        std = np.broadcast_to(_free_run_std(network.fitted), record.Y.shape)
-        if from_measured:
-            arguments = _certain(network), record, n_known, True, True
-            std = forecast_free_run(*arguments).std
+        arguments = _certain(network), record, n_known, True, from_measured
+        std = forecast_free_run(*arguments).std
         _add_noise(network.fitted, drawn, std, rng)
     return _with_initial_rows(drawn, record, n_known), diverged
 

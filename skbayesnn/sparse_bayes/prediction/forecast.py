@@ -74,13 +74,13 @@ def ahead(network, record, horizon, return_std):
 def free_run(network, record, n_known, return_std, from_measured=False):
     """Simulate each session from its first ``n_known`` rows of ``Y``.
 
-    These are taken as exact, unless the noise is that of steps ``from_measured`` ones.
-    Rows of ``Y`` after those are not looked at.
+    The noise is that of steps ``from_measured`` ones, or of free runs. Rows of ``Y``
+    after those are not looked at.
     """
     batches = [free_runs(record.starts, n_known)]
     found = _run(network, record, n_known, batches, from_measured, return_std)
     fitted = network.fitted
-    if not return_std or (from_measured and fitted.free_run_std is not None):
+    if not return_std or fitted.free_run_std is not None:
         return found
     # 0 in rows that were given
     least = np.minimum(found.std, fitted.squared_std * fitted.scaling.y_scale)

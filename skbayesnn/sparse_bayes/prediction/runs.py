@@ -127,13 +127,10 @@ def simulate_variance(fitted, run, from_measured):
 
     The variance is :math:`s_t^T C s_t + E[e_t^2]`: that of the weights, and of the
     noise of each step that is fed back. Where the errors of a free run are known, the
-    second term has a `_ceiling`, and in a free run (not ``from_measured``) it is their
-    variance from the first row on.
+    second term has a `_ceiling`, and in a free run (not ``from_measured``) it is that
+    from the first row on.
     """
-    noise = fitted.noise_std
-    if fitted.free_run_std is not None and not from_measured:
-        noise = fitted.free_run_std
-    shape = len(run.X), len(noise)
+    shape = len(run.X), len(fitted.noise_std)
     outputs, variance = np.empty(shape), np.empty(shape)
     gains = np.zeros((*shape, len(run.feedback.terms.lag)))
     diverged = np.zeros(len(run.X), dtype=bool)
@@ -146,28 +143,34 @@ def simulate_variance(fitted, run, from_measured):
                 "ij,ji->i", flat, apply_covariance(fitted.covariance, flat.T)
             )
             variance[rows] = by_weights.reshape(part.shape)
-        fed_back = fed_back_noise(run, gains, noise)
-        ceiling = _ceiling(fitted, run, gains, from_measured)
-        # a variance beyond all numbers, a NaN, meets the ceiling
-        of_noise = np.where(fed_back < ceiling, fed_back, ceiling)
+        of_noise = _noise(fitted, run, gains, from_measured)
         variance += of_noise
     missing = np.isnan(outputs)
     variance[missing] = of_noise[missing] = np.nan
     return Path(outputs, variance, diverged, of_noise)
 
 
-def _ceiling(fitted, run, gains, from_measured):
+def _noise(fitted, run, gains, from_measured):
+    """Variance (n_rows, n_outputs) that noise adds to each row."""
+    ceiling = _ceiling(fitted, run, gains)
+    if fitted.free_run_std is not None and not from_measured:
+        return ceiling
+    fed_back = fed_back_noise(run, gains, fitted.noise_std)
+    # a variance beyond all numbers, a NaN, meets the ceiling
+    return np.where(fed_back < ceiling, fed_back, ceiling)
+
+
+def _ceiling(fitted, run, gains):
     """The largest variance of noise in a run: that of the errors of free runs.
 
     Where errors one step ahead are larger than those, the outputs that were measured
     before a run err themselves. Then as much is added as these errors make of what one
     step has more.
     """
-    if fitted.free_run_std is None:
-        return np.inf
-    ceiling = fitted.free_run_std**2
+    known = fitted.free_run_std is not None
+    ceiling = np.full(gains.shape[:2], fitted.free_run_std**2 if known else np.inf)
     excess = np.maximum(fitted.noise_std**2 - ceiling, 0.0)
-    if not (from_measured and excess.any()):
+    if not excess.any():
         return ceiling
     by_errors = fed_back_errors(run, gains, fitted.free_run_std)
     of_first = by_errors[run.origin]

@@ -205,6 +205,22 @@ def test_bands_ahead_of_outputs_that_were_measured_with_noise_hold(seed):
         assert 0.92 < held.mean() < 0.98, horizon
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_bands_of_free_runs_hold_from_the_first_row_on(seed):
+    """The noise of the given outputs is in the first rows: no wider, 3 of 5 hold."""
+    u, y = oscillator(3600, noise=NOISE, seed=seed)
+    model = fit(u[:600], y[:600], **LINEAR, focus="simulation")
+    sessions = np.arange(3000) // 20
+    u, y = u[600:], y[600:]
+    mean, std = model.predict(u, y, horizon=None, sessions=sessions, return_std=True)
+    held = (np.abs(y - mean) < 1.96 * std).reshape(-1, 20)[:, model.max_lag_ :]
+    assert 0.88 < held[:, :3].mean() < 0.99
+    assert 0.92 < held.mean() < 0.99
+    draws = model.sample_y(u[:20], y_init=y[: model.max_lag_], n_samples=N_DRAWS)
+    found = draws.std(axis=1)[model.max_lag_ :]
+    assert_allclose(found, std[model.max_lag_ : 20], rtol=STD_TOLERANCE)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one step", "ahead", "free run"])
 def test_ensemble_draws_from_the_mixture(models, kind):
@@ -336,7 +352,9 @@ def test_sessions_start_anew_and_share_the_weights(models):
     model = models["simulation"]
     kept = fitted_network(model)
     try:
-        set_fitted(model, kept._replace(free_run_std=1e-12 * kept.free_run_std))
+        errors = {"noise_std": 1e-12 * kept.noise_std}
+        errors["free_run_std"] = 1e-12 * kept.free_run_std
+        set_fitted(model, kept._replace(**errors))
         twice = {"sessions": np.repeat([0, 1], 60), "horizon": None}
         draws = model.sample_y(np.tile(u, (2, 1)), np.tile(y, 2), **twice, n_samples=5)
     finally:
