@@ -99,6 +99,12 @@ class ContrastiveDivergenceRBM(BaseRBM):
     max_gap : float, default=10.0
         {{max_gap}}
     {{checkpoint}}
+    max_time : float or None, default=None
+        Seconds that a fit with ``max_iter="auto"`` may take. Training ends when there
+        is just time left to let the step size fall and to repeat the training on all
+        rows. At least one round of updates is made, and checks at the end take as long
+        as they do. What is found in a limited time depends on the machine and on
+        ``n_jobs``. With a ``checkpoint``, it counts from the beginning of each call.
     warm_start : bool, default=False
         Whether to continue from the previous fit, with its units whatever
         ``n_components`` is now, for ``max_iter`` more epochs, or, with "auto", until
@@ -290,6 +296,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         validation_fraction=0.1,
         max_gap=10.0,
         checkpoint=None,
+        max_time=None,
         warm_start=False,
     ):
         self.n_components = n_components
@@ -314,6 +321,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         self.validation_fraction = validation_fraction
         self.max_gap = max_gap
         self.checkpoint = checkpoint
+        self.max_time = max_time
         self.warm_start = warm_start
 
     @restore_on_failure
@@ -340,6 +348,7 @@ class ContrastiveDivergenceRBM(BaseRBM):
         {{raises}}
         """
         resumes = self.warm_start and hasattr(self, "components_")
+        check_max_time(self)
         holds_out = self.max_iter == "auto" or self.early_stopping
         job = open_job(self, X, y, X_val, resumes, holds_out, sample_weight)
         with job.checkpoint:
@@ -437,6 +446,16 @@ class ContrastiveDivergenceRBM(BaseRBM):
         return start_training(rbm, job.train, self.batch_size, job.seed)
 
 
+def check_max_time(estimator):
+    """Refuse a time for a number of epochs, which take as long as they do."""
+    if estimator.max_time is not None and estimator.max_iter != "auto":
+        raise ValueError(
+            "max_time is for max_iter='auto', where training decides how long it goes "
+            f"on; got max_time={estimator.max_time!r} and max_iter="
+            f"{estimator.max_iter!r}. Set one of them only."
+        )
+
+
 def train_epochs(estimator, job, make_start, stage="epochs"):
     """Run a given number of epochs; returns the `Result`, and its model."""
     settings = epochs.settings_of(estimator)
@@ -451,9 +470,10 @@ def train_rounds(estimator, job, make_start, stage="training", retries=False):
     task = job.callbacks.begin_fit(None)
     # a fit that is continued has seen the rows that it would be repeated on
     refit = estimator.refit and not make_start(job).n_iter
+    settings = settings._replace(refit=refit)
     begins_at = "random" if retries else "model"
     candidate = Candidate(make_start, stage, retries=retries, begins_at=begins_at)
-    result = automatic.train(settings, job, candidate, task, refit)
+    result = automatic.train(settings, job, candidate, task)
     rbm = automatic.model(settings, result)
     job.callbacks.end(task, rbm)
     return result, rbm

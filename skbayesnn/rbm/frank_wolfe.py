@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from .._clock import Clock
 from .._docstrings import shared_parameters
 from .._fitting import FitInterrupted, restore_on_failure
 from .._random import Stream, derived_seed
@@ -16,6 +17,7 @@ from .._warnings import warn_caller
 from . import model as rbm_model
 from .contrastive_divergence import (
     ContrastiveDivergenceRBM,
+    check_max_time,
     train_epochs,
     train_rounds,
 )
@@ -170,6 +172,13 @@ class FrankWolfeRBM(BaseRBM):
     max_gap : float, default=2.0
         {{max_gap}}
     {{checkpoint}}
+    max_time : float or None, default=None
+        Seconds that a fit with ``n_components="auto"`` may take. Behind two fifths of
+        them, no other size or start is tried. The best one trains on until there is
+        just time left to let the step size fall and to repeat the training on all rows.
+        At least one round of updates is made, and checks at the end take as long as
+        they do. What is found in a limited time depends on the machine and on
+        ``n_jobs``. With a ``checkpoint``, it counts from the beginning of each call.
     warm_start : bool, default=False
         Whether to continue from the previous fit, up to a raised ``n_components``, or,
         with "auto", by training the earlier units further. From weights of units other
@@ -375,6 +384,7 @@ class FrankWolfeRBM(BaseRBM):
         validation_fraction=0.1,
         max_gap=2.0,
         checkpoint=None,
+        max_time=None,
         warm_start=False,
     ):
         self.n_components = n_components
@@ -406,6 +416,7 @@ class FrankWolfeRBM(BaseRBM):
         self.validation_fraction = validation_fraction
         self.max_gap = max_gap
         self.checkpoint = checkpoint
+        self.max_time = max_time
         self.warm_start = warm_start
 
     @restore_on_failure
@@ -461,10 +472,11 @@ class FrankWolfeRBM(BaseRBM):
         task = job.callbacks.begin_fit(None)
         if resumes:
             candidate = Candidate(partial(self._last_start, trainer))
-            result = automatic.train(settings, job, candidate, task, refit=False)
+            settings = settings._replace(refit=False)
+            result = automatic.train(settings, job, candidate, task)
         else:
             search = Search(growing.step_settings(self), self.n_chains)
-            result = automatic_size.train(settings, search, job, task, trainer.refit)
+            result = automatic_size.train(settings, search, job, task)
         rbm = automatic.model(settings, result)
         training, rbm, given = lone_states.finish(
             result.training, rbm, lone, job, self.n_jobs
@@ -597,6 +609,13 @@ class FrankWolfeRBM(BaseRBM):
         if self.fine_tune is not None:
             _check_tuner(self.fine_tune)
         if not automatic_size:
+            if self.max_time is not None:
+                raise ValueError(
+                    "max_time is for n_components='auto', where the fit decides how "
+                    f"long it goes on; got max_time={self.max_time!r} and "
+                    f"n_components={self.n_components!r}. Set one of them only, or "
+                    "max_time of fine_tune."
+                )
             return
         if self.alpha != "count" or self.init is not None:
             raise ValueError(
@@ -609,6 +628,11 @@ class FrankWolfeRBM(BaseRBM):
                 "n_components='auto' trains until held-out rows gain no more: "
                 "fine_tune needs max_iter='auto'; got max_iter="
                 f"{self.fine_tune.max_iter!r}. Or set n_components to a number."
+            )
+        if self.fine_tune is not None and self.fine_tune.max_time is not None:
+            raise ValueError(
+                "With n_components='auto', max_time of FrankWolfeRBM is that of the "
+                "whole fit: set it there, and max_time=None of fine_tune."
             )
 
     def _fine_tune(self, X, y, job, grown, fit_task):
@@ -651,7 +675,7 @@ class FrankWolfeRBM(BaseRBM):
             tuner.feature_names_in_ = self.feature_names_in_
         # its steps count from one, as those of the growth did
         seed = int(derived_seed(job.seed, Stream.FINE_TUNING, dtype=np.uint32))
-        job = job._replace(seed=seed)
+        job = job._replace(seed=seed, clock=Clock(tuner.max_time))
         if job.validation is None and (
             tuner.early_stopping or tuner.max_iter == "auto"
         ):
@@ -672,6 +696,7 @@ class FrankWolfeRBM(BaseRBM):
 
 def _check_tuner(tuner):
     tuner._validate_params()
+    check_max_time(tuner)
     if tuner.checkpoint is not None:
         raise ValueError(
             "fine_tune must have checkpoint=None: the checkpoint of FrankWolfeRBM "

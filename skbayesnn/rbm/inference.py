@@ -35,6 +35,7 @@ RBM_CONSTRAINTS = {
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "max_gap": [Interval(Real, 0, None, closed="left")],
     "checkpoint": [str, os.PathLike, None],
+    "max_time": [POSITIVE, None],
     "warm_start": ["boolean"],
     "n_jobs": [Integral, None],
     "random_state": ["random_state"],

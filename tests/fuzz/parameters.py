@@ -153,6 +153,7 @@ RBM = {
     "validation_fraction": FRACTIONS,
     "max_gap": REALS,
     "checkpoint": [None, 3, "nowhere/at/all"],
+    "max_time": SEARCH["max_time"],
     "warm_start": BOOLEANS,
     "n_jobs": JOBS,
     "random_state": SEEDS,

@@ -32,11 +32,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayesnn import SparseBayesNARXRegressor, SparseBayesNARXRegressorCV
+from skbayesnn._clock import Clock
 from skbayesnn.metrics import simulation_scorer
 from skbayesnn.sparse_bayes.search import candidate_scores, samples, searched_ensemble
 from skbayesnn.sparse_bayes.search.candidates import Candidate
 from skbayesnn.sparse_bayes.search.results import COLUMNS
-from skbayesnn.sparse_bayes.search.runner import Clock
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ Which point was the best, and whether the last one is better, are decided by
 import time
 from typing import NamedTuple
 
+import numpy as np
+
 from ..._persistence import Progress
 from ..learning import contrastive
 from . import gains, plans, precise_estimates, tracking
@@ -24,6 +26,14 @@ from .plans import Adapting
 from .row_probabilities import MAX_MONITORED, mean_log_probability, monitored_rows
 from .start import base_of, normalised_independent_model
 from .training_result import Training
+
+# Fraction of the time behind which no further training begins: the rest is for the best
+# one, and to repeat it on all rows.
+COMPARED = 0.4
+# Fraction of the time for trainings; the rest is for estimates and checks behind them.
+_TRAINED = 0.9
+# A round takes longer.
+_LEAST_SECONDS = 1e-9
 
 
 class Outcome(NamedTuple):
@@ -87,7 +97,9 @@ def train(
     def pauses(adapting, n_iter):
         if n_rounds is None:
             return False
-        return n_iter >= n_rounds or until(settings, adapting)
+        # a new training has one round at least
+        is_late = n_iter > start.n_iter and job.clock.over(COMPARED)
+        return is_late or n_iter >= n_rounds or until(settings, adapting)
 
     progress = resume(job, stage, start._replace(make_state=begin))
     adapting, history, n_iter = progress[:3]
@@ -104,8 +116,11 @@ def train(
                 raise
             return _outcome(adapting, history, n_iter, interrupted=True)
         before = adapting.plan
-        adapting, done = _decide(settings, job, adapting, n_iter)
         record["seconds"] = time.perf_counter() - began
+        left = np.inf
+        if n_rounds is None:
+            left = _updates_left(job, before, record["seconds"] - progress.seconds)
+        adapting, done = _decide(settings, job, adapting, n_iter, left)
         history, n_iter = append_record(history, record), n_iter + 1
         if settings.verbose:
             print_round(stage, record)
@@ -135,14 +150,21 @@ def _outcome(adapting, history, n_iter, **ends):
     return Outcome(training, best, adapting.first_score, None, adapting)
 
 
-def _decide(settings, job, adapting, number):
+def _updates_left(job, plan, seconds):
+    """Updates for which there is time, if a round by ``plan`` takes so many seconds."""
+    left = _TRAINED * job.clock.max_time - job.clock.passed
+    return left / max(seconds, _LEAST_SECONDS) * plan.n_updates
+
+
+def _decide(settings, job, adapting, number, left):
     """What follows a round, as `plans.decide`; the last one begins at the best point.
 
     That is by precise estimates.
     """
-    adapting, done = plans.decide(settings, len(job.train), adapting)
+    settings = settings._replace(refit=settings.refit and job.whole is not None)
+    adapting, done = plans.decide(settings, len(job.train), adapting, left)
     if adapting.plan.cools and not done:
-        adapting = precise_estimates.reconsider(settings, job, adapting, number)
+        adapting = precise_estimates.reconsider(settings, job, adapting, number, left)
     return adapting, done
 
 

@@ -22,7 +22,7 @@ from .start import base_of
 from .training_result import Result
 
 
-def train(settings, job, candidate, task, refit, *, smaller=()):
+def train(settings, job, candidate, task, *, smaller=()):
     """Train, check, and repeat on all rows.
 
     Parameters
@@ -32,8 +32,6 @@ def train(settings, job, candidate, task, refit, *, smaller=()):
         With validation rows, and all rows if those were held out.
     candidate : Candidate
     task : callback context
-    refit : bool
-        Whether to repeat the training on all rows.
     smaller : iterable of Candidate
         Smaller models: trained as well, one by one, while the chains of the best one do
         not move between its modes.
@@ -51,7 +49,7 @@ def train(settings, job, candidate, task, refit, *, smaller=()):
         return _unchecked(chosen)
     try:
         chosen = or_tree(settings, job, chosen)
-        result, is_repeated = _finish(settings, job, chosen, refit)
+        result, is_repeated = _finish(settings, job, chosen)
     except KeyboardInterrupt:
         if not settings.keep_last:
             raise
@@ -76,11 +74,12 @@ def _unchecked(chosen):
     return Result(outcome.training, None, decisions(outcome.best))
 
 
-def _finish(settings, job, chosen, refit):
+def _finish(settings, job, chosen):
     """What follows a training; returns the `Result`, and whether it was repeated."""
     training = chosen.outcome.training
     result = check(settings, job, chosen)
-    sees_all = refit and job.whole is not None and not training.stopped
+    may_repeat = job.whole is not None and not job.clock.over()
+    sees_all = settings.refit and may_repeat and not training.stopped
     # independent features in the place of the model need no repetition
     is_repeated = sees_all and result.training is training
     if is_repeated:

@@ -41,6 +41,7 @@ def settings_of(estimator, rows):
         adapts_decay=estimator.weight_decay == "auto",
         enumerates=is_free and _can_list(rows) and may_depend(rows),
         keep_last=estimator.warm_start,
+        refit=estimator.refit,
         n_jobs=estimator.n_jobs,
         limit_blas=estimator.binarize is not None,
         verbose=estimator.verbose,

@@ -23,7 +23,7 @@ from .trials import best_of, elapsed
 _MAX_OTHERS = 2
 
 
-def train(settings, search, job, task, refit):
+def train(settings, search, job, task):
     """Find the number of units, and train so many.
 
     Parameters
@@ -33,8 +33,6 @@ def train(settings, search, job, task, refit):
     job : Job
         With validation rows.
     task : callback context
-    refit : bool
-        Whether to repeat the training on all rows.
 
     Returns
     -------
@@ -58,7 +56,7 @@ def train(settings, search, job, task, refit):
         for one in _smaller(winner, trials)
     )
     try:
-        return automatic.train(settings, job, chosen, task, refit, smaller=smaller)
+        return automatic.train(settings, job, chosen, task, smaller=smaller)
     except KeyboardInterrupt:
         if not settings.keep_last:
             raise

@@ -85,10 +85,10 @@ def _or_larger_weights(settings, job, best, task):
     outcome = best.outcome
     training, point = outcome.training, outcome.best
     has_left = gains.has_left(outcome.first_score, point.validation)
-    is_fine = has_left or not gains.had_time(settings, training)
+    is_fine = has_left or gains.ended_by(settings, outcome) is not None
     # where training takes next to no time, both starts have their chance
     is_final = best.ends_fit or (is_fine and not settings.enumerates)
-    if is_final or not best.retries:
+    if is_final or not best.retries or job.clock.over(adaptive.COMPARED):
         return best
     rounds = training.history, training.n_iter, training.history["seconds"][-1]
 
@@ -109,7 +109,8 @@ def _or_smaller(settings, job, best, smaller, task):
     chains do not move between its modes, annealing alone is wishful.
     """
     for other in smaller:
-        if best.ends_fit or not _is_in_doubt(best.outcome):
+        is_late = job.clock.over(adaptive.COMPARED)
+        if is_late or best.ends_fit or not _is_in_doubt(best.outcome):
             break
         best = _better(_as_long(settings, best, other), job, best, other, task)
     return best

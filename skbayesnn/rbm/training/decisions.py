@@ -29,6 +29,8 @@ def summary(settings, outcome, is_repeated):
         f"validation log-likelihood {best.validation:.2f} nats"
         f"{' before the refit' if is_repeated else ''}"
     )
+    if outcome.adapting.plan.reason == gains.NO_TIME:
+        text += "; ended by max_time"
     # the last round, in which the step size falls, is beyond the limit
     rounds = outcome.adapting.current.path[:-1]
     n_updates = sum(one.segment.n_updates for one in rounds)

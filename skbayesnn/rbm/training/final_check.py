@@ -65,8 +65,7 @@ def check(settings, job, candidate):
     state = _without_units(settings, job, best.n_units)
     training = outcome.training._replace(state=state)
     best = best._replace(validation=independent, path=())
-    had_time = has_nothing or gains.had_time(settings, outcome.training)
-    ended_by = None if had_time else settings.max_updates
+    ended_by = None if has_nothing else gains.ended_by(settings, outcome)
     return Result(training, warning, decisions(best), False, ended_by)
 
 
@@ -89,7 +88,7 @@ def _is_the_same(settings, candidate, independent, chance):
     validation, untrained = outcome.measured.validation, not outcome.best.n_updates
     knows_nothing = untrained and candidate.begins_at == "random"
     if (
-        (untrained or gains.had_time(settings, outcome.training))
+        (untrained or gains.ended_by(settings, outcome) is None)
         and not gains.has_left(independent, validation)
         and (knows_nothing or validation <= independent + chance + _ROUNDING)
     ):

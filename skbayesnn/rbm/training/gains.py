@@ -19,6 +19,8 @@ _LEAST_LOSS = 0.02
 # At first, from small random weights, the model moves little in any direction: by less
 # than this fraction of its log-likelihood, for up to so many updates.
 PLATEAU, PLATEAU_UPDATES = 0.003, 5000
+# Why a training ends that has no time for more.
+NO_TIME = "max_time is nearly over"
 
 
 def whole_gain(adapting):
@@ -41,10 +43,19 @@ def has_left(before, score):
     return score - before > max(_LEAST_LOSS, PLATEAU * abs(before))
 
 
-def had_time(settings, training):
-    """Whether a training was long enough to leave a plateau, or has ended before."""
-    n_updates = training.history["n_updates"].max()
-    return n_updates >= PLATEAU_UPDATES or n_updates < settings.max_updates
+def ended_by(settings, outcome):
+    """What has ended a training on the plateau where it began, in words, or None.
+
+    ``outcome`` is its `adaptive.Outcome`.
+    """
+    n_updates = outcome.training.history["n_updates"].max()
+    if n_updates >= PLATEAU_UPDATES:
+        return None
+    if outcome.adapting.plan.reason == NO_TIME:
+        return "max_time"
+    if n_updates >= settings.max_updates:
+        return f"max_updates={settings.max_updates}"
+    return None
 
 
 def is_on_plateau(adapting, current):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._callbacks import Callbacks
+from ..._clock import Clock
 from ..._parallel import n_threads
 from ..._persistence import Checkpoint, Progress, open_checkpoint
 from ..._random import Stream, draw_seed, generator
@@ -57,6 +58,8 @@ class Job(NamedTuple):
     callbacks: ModelCallbacks | None = None
     whole: Rows | None = None
     """training and held-out rows together; None if none were held out"""
+    clock: Clock = Clock()
+    """the time that is left"""
 
 
 class Start(NamedTuple):
@@ -95,7 +98,8 @@ def open_job(estimator, X, y, X_val, resumes, holds_out, sample_weight=None):
             raise
     dtype = estimator.components_.dtype if resumes else result_dtype(rows.X)
     whole = None if train is rows else rows
-    return Job(train, validation, dtype, seed, checkpoint, whole=whole)
+    clock = Clock(estimator.max_time)
+    return Job(train, validation, dtype, seed, checkpoint, whole=whole, clock=clock)
 
 
 def open_partial_job(estimator, X, resumes, sample_weight=None):

@@ -11,9 +11,9 @@ After each round, the log-likelihoods of training and validation rows decide:
   overfits. Training returns to the best model, with a larger weight decay. It does the
   same where several rounds with a weight decay have gained next to nothing (`gains`),
   and where four times the updates gained next to nothing but for the training rows.
-- Four times the updates gained next to nothing, or several changes did not help:
-  training returns to the best model, and ends with a round in which the step size falls
-  to zero.
+- Four times the updates gained next to nothing, or several changes did not help, or
+  there is no time for more: training returns to the best model, and ends with a round
+  in which the step size falls to zero.
 
 Where chains begin at the data at each update, or the model is fractional, chains get
 more Gibbs steps instead of temperatures.
@@ -71,6 +71,8 @@ class Settings(NamedTuple):
     """whether standard models are trained without chains, see `few_features`"""
     keep_last: bool
     """whether a Ctrl-C keeps the best model so far"""
+    refit: bool
+    """whether the training is repeated on all rows, if some were held out"""
     n_jobs: int | None
     limit_blas: bool
     """whether BLAS gets one thread: not where products of all data go through it"""
@@ -149,8 +151,11 @@ def first_plan(settings, state):
     )
 
 
-def decide(settings, n_rows, adapting):
-    """What follows a round: the new `Adapting`, and whether the training is over."""
+def decide(settings, n_rows, adapting, left=np.inf):
+    """What follows a round: the new `Adapting`, and whether the training is over.
+
+    ``left`` is the number of updates for which there is time.
+    """
     if adapting.plan.cools:
         return adapting, True
     adapting = _ranked(adapting)
@@ -158,6 +163,8 @@ def decide(settings, n_rows, adapting):
     end = ""
     if current.n_updates >= settings.max_updates:
         end = "max_updates is reached"
+    if _lacks_time(settings, adapting, left):
+        end = gains.NO_TIME
     stalls = gains.stalls(settings, adapting)
     has_converged = gains.has_converged(adapting)
     overfits = has_converged and gains.overfits_in_the_end(adapting)
@@ -170,7 +177,7 @@ def decide(settings, n_rows, adapting):
         end = "the last three quarters of the updates have gained next to nothing"
     if end:
         plan = plan._replace(
-            cools=True, n_updates=last_round(settings, best), reason=end
+            cools=True, n_updates=last_round(settings, best, left), reason=end
         )
         return adapting._replace(current=best, plan=plan), False
     plan = plan._replace(n_updates=_next_round(settings, current), reason="")
@@ -203,10 +210,24 @@ def _next_round(settings, point):
     return max(1, min(max(FIRST_ROUND, most), left))
 
 
-def last_round(settings, point):
+def last_round(settings, point, left=np.inf):
     """Updates of the last round, in which the step size falls to zero."""
     least = min(FIRST_ROUND, settings.max_updates)
-    return max(least, int(_COOL_DOWN * point.n_updates))
+    wanted = max(least, int(_COOL_DOWN * point.n_updates))
+    times = 2 if settings.refit else 1
+    most = (left - (times - 1) * point.n_updates) / times
+    return int(max(1, min(wanted, most)))
+
+
+def _lacks_time(settings, adapting, left):
+    """Whether another round would leave no time for the end of the training.
+
+    That is the last round, and the repetition of all of them.
+    """
+    n_next, best = _next_round(settings, adapting.current), adapting.best
+    n_last = last_round(settings, best)
+    n_repeated = best.n_updates + n_next + n_last if settings.refit else 0
+    return n_next + n_last + n_repeated > left
 
 
 def _changed(settings, n_rows, adapting, stalls):

@@ -124,6 +124,8 @@ def compare(settings, search, job, task):
         (last,) = end.args
         winner = best_of(trials.values())
         interrupted, stopped = last.interrupted, last.stopped
+        if settings.verbose and not (interrupted or stopped):
+            print(f"{winner.name}: the best when the time for comparisons was over")
     history, records = {}, records or records_of({**trials, **compared}.values())
     for record in records:
         history = append_record(history, record)

@@ -16,7 +16,7 @@ _NOT_LEARNED = (
 )
 _INDEPENDENT = "Either the features are independent"
 _ENDED = (
-    "max_updates={} has ended the training at its start, where likelihoods hardly "
+    "{} has ended the training at its start, where likelihoods hardly "
     "change: increase it. If that does not help, the features are independent"
 )
 
@@ -47,8 +47,9 @@ class Result(NamedTuple):
     """fitted attributes: what was chosen"""
     learned: bool = True
     """whether the model is more than independent features"""
-    ended_by: int | None = None
-    """``max_updates``, if a training that has learned nothing had no time to do so"""
+    ended_by: str | None = None
+    """"max_updates=..." or "max_time", if a training that has learned nothing had no
+    time to do so"""
 
     def warn(self):
         """Say it, at the end of a fit."""

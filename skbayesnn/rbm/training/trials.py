@@ -68,7 +68,10 @@ class Trial(NamedTuple):
 
 
 class Ended(Exception):
-    """Ctrl-C or a callback has ended the fit; the argument is the last training."""
+    """The comparison has ended: by Ctrl-C, a callback, or as its time is over.
+
+    The argument is the last training, or the best one where the time is over.
+    """
 
 
 def run_trial(
@@ -105,8 +108,11 @@ def run_trial(
     Raises
     ------
     Ended
-        If Ctrl-C or a callback ends the fit; the trial is kept before.
+        If Ctrl-C or a callback ends the fit, with the trial kept before; or before
+        another training, if the time for them is over.
     """
+    if trials and job.clock.over(adaptive.COMPARED):
+        raise Ended(best_of(trials.values()).outcome.training)
     name, adapting = trial.name, None
     if trial.outcome and until(settings, trial.outcome.adapting):
         return trial

@@ -1,35 +1,15 @@
 """The fits of a search: run in parallel, reported, and kept in a checkpoint."""
 
-import time
 from typing import NamedTuple
 
-import numpy as np
 from joblib import delayed
 
 from ..._callbacks import Callbacks
+from ..._clock import Clock
 from ..._parallel import Shared, in_order, with_shared
 from ..._persistence import Checkpoint, Progress
 from .candidate_fits import fit_or_score, restored, to_store
 from .tasks import Settings
-
-
-class Clock:
-    """Time that is left, for ``max_time`` seconds or None."""
-
-    def __init__(self, max_time):
-        self.begin = time.monotonic()
-        self.max_time = np.inf if max_time is None else max_time
-
-    @property
-    def passed(self):
-        return time.monotonic() - self.begin
-
-    def stop(self):
-        """Let the time be over now."""
-        self.max_time = 0.0
-
-    def over(self, fraction=1.0):
-        return self.passed > fraction * self.max_time
 
 
 class Runner(NamedTuple):

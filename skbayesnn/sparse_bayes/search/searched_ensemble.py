@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._clock import Clock
 from ..._parallel import Shared
 from ..._persistence import open_checkpoint
 from ..._random import draw_seed
@@ -20,7 +21,7 @@ from .members import close_to_best, rivals, share_out
 from .one_step_errors import explained_by_lags
 from .reference_errors import reference_errors
 from .results import COLUMNS, summarize
-from .runner import Clock, Runner
+from .runner import Runner
 from .samples import samples_to_score
 from .short_runs import warn_of_short_runs
 from .whole_record import Members, learn_members

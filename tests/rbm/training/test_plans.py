@@ -201,6 +201,28 @@ def test_the_last_round_cools():
     assert done
 
 
+@pytest.mark.parametrize("refit, needed", [(False, 1), (True, 2)])
+def test_a_training_ends_while_there_is_time_for_its_end(refit, needed):
+    """The next round and the last one; and to repeat these, and all before."""
+    settings = settings_of()._replace(refit=refit)
+    better = point(-29.0, n_updates=3000)
+    found, _ = decide(better, settings=settings)
+    n_next, n_last = found.plan.n_updates, plans.last_round(settings, better)
+    enough = needed * (n_next + n_last) + (needed - 1) * 3000
+    state = adapting(better, BEST)
+    found, _ = plans.decide(settings, 1000, state, enough)
+    assert not found.plan.cools and found.plan.n_updates == n_next
+    found, done = plans.decide(settings, 1000, state, enough - 1)
+    assert not done and found.plan.cools and found.plan.n_updates == n_last
+    assert "max_time" in found.plan.reason
+    # the last round is as long as there is time for it
+    short = needed * 50 + (needed - 1) * 3000
+    found, _ = plans.decide(settings, 1000, state, short)
+    assert found.plan.cools and found.plan.n_updates == 50
+    found, _ = plans.decide(settings, 1000, state, 0)
+    assert found.plan.cools and found.plan.n_updates == 1
+
+
 def test_the_next_best_points_are_kept():
     points = [point(value) for value in (-32.0, -30.5, -29.0, -31.0, -30.0)]
     state = adapting(points[0], BEST._replace(validation=-40.0))

@@ -6,11 +6,11 @@ from search_cases import FAST, LIMITS, estimator, quietly, record, start_seeds
 from sklearn.metrics import root_mean_squared_error
 
 from skbayesnn import SparseBayesNARXRegressor
+from skbayesnn._clock import Clock
 from skbayesnn._parallel import Shared
 from skbayesnn.sparse_bayes.search import candidate_scores, searched_ensemble
 from skbayesnn.sparse_bayes.search.candidate_scores import judge
 from skbayesnn.sparse_bayes.search.candidates import Candidate
-from skbayesnn.sparse_bayes.search.runner import Clock
 from skbayesnn.sparse_bayes.search.search_space import SearchSpace
 from skbayesnn.sparse_bayes.search.tasks import Score, Settings
 
