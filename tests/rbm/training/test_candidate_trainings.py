@@ -16,6 +16,7 @@ from training_points import (
 )
 
 from skbayesnn import ContrastiveDivergenceRBM, FrankWolfeRBM
+from skbayesnn._clock import Clock
 from skbayesnn.rbm.training import (
     adaptive,
     candidate_trainings,
@@ -98,7 +99,8 @@ def test_a_smaller_size_costs_no_more_than_what_it_has_to_beat(
     small = point(-26.0, n_updates=n_before)
     other = candidate_trainings.Candidate(None, adapting=adapting(small, small))
     settings = settings_of(max_updates=max_updates)
-    kept = candidate_trainings._or_smaller(settings, None, best, [other], None)
+    job = SimpleNamespace(clock=Clock())
+    kept = candidate_trainings._or_smaller(settings, job, best, [other], None)
     assert limits == [expected] and kept is best
 
 
