@@ -10,6 +10,7 @@ import pytest
 from fitted_models import fitted_network, replace_fitted, set_fitted
 from free_run_cases import oscillator
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.signal import lfilter
 from scipy.stats import norm
 
 from skbayesnn import SparseBayesMLPRegressor, SparseBayesNARXRegressor
@@ -219,6 +220,22 @@ def test_bands_of_free_runs_hold_from_the_first_row_on(seed):
     draws = model.sample_y(u[:20], y_init=y[: model.max_lag_], n_samples=N_DRAWS)
     found = draws.std(axis=1)[model.max_lag_ :]
     assert_allclose(found, std[model.max_lag_ : 20], rtol=STD_TOLERANCE)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.2])
+def test_bands_of_differences_hold_the_error_of_the_first_level(noise):
+    """It stays through the whole run: without it, 3 of 4 rows hold."""
+    rng = np.random.default_rng(0)
+    u = np.repeat(rng.uniform(-2.0, 2.0, 1650), 4)
+    position = np.cumsum(lfilter([0.0, 0.2], [1.0, -0.8], u)) / 10
+    y = position + noise * rng.standard_normal(len(u))
+    options = LINEAR | dict(input_lags=3, output_lags=3, output="difference")
+    model = fit(u[:600, None], y[:600], **options, focus="simulation")
+    u, y, sessions = u[600:, None], y[600:], np.arange(6000) // 60
+    mean, std = model.predict(u, y, horizon=None, sessions=sessions, return_std=True)
+    held = (np.abs(y - mean) < 1.96 * std).reshape(-1, 60)[:, model.max_lag_ :]
+    for part in (held[:, :10], held[:, 10:]):
+        assert 0.88 < part.mean() < 0.99
 
 
 @pytest.mark.slow
