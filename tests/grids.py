@@ -40,6 +40,6 @@ def name_of(values):
     return "-".join(
         "+".join(value)
         if isinstance(value, tuple) and all(isinstance(one, str) for one in value)
-        else str(value)
+        else getattr(value, "__name__", str(value))
         for value in values
     )

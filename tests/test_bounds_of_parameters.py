@@ -182,7 +182,9 @@ def test_too_large_steps_are_a_divergence(make, name):
     ],
     ids=["epochs", "rounds", "growth", "sizes"],
 )
-@pytest.mark.parametrize("batch_size", [10**9, 10**30])
+@pytest.mark.parametrize(
+    "batch_size", [pytest.param(10**9, marks=pytest.mark.slow), 10**30]
+)
 def test_a_batch_is_no_larger_than_the_rows(model, batch_size):
     expected = fit(model.set_params(batch_size=1000)).components_
     found = fit(model.set_params(batch_size=batch_size)).components_

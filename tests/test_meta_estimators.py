@@ -7,6 +7,7 @@ import optuna
 import pandas as pd
 import pytest
 import sklearn
+from grids import each_value_once, first_by_default
 from numpy.testing import assert_allclose
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_digits
@@ -104,7 +105,9 @@ def test_features_of_two_machines_are_joined():
 # searches
 
 
-@pytest.mark.parametrize("scoring", [None, one_step_scorer, simulation_scorer])
+@pytest.mark.parametrize(
+    "scoring", first_by_default([None, one_step_scorer, simulation_scorer])
+)
 def test_a_search_by_halving(scoring):
     search = HalvingGridSearchCV(
         linear(),
@@ -164,8 +167,11 @@ def test_cross_validation_measures_what_score_does(focus):
     assert scores[-1] == model.score(U[rest], Y[rest, 0], horizon=horizon)
 
 
-@pytest.mark.parametrize("scoring", ["r2", "neg_root_mean_squared_error"])
-@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize(
+    *each_value_once(
+        wrapped=[False, True], scoring=["r2", "neg_root_mean_squared_error"]
+    )
+)
 def test_a_scorer_that_knows_the_inputs_alone_warns(scoring, wrapped):
     model = make_pipeline(StandardScaler(), linear()) if wrapped else linear()
     with pytest.warns(ScoringWarning, match="free run from the training means"):

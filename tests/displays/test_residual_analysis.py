@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from display_models import SESSIONS, N, U, Y
+from grids import each_value_once
 
 from skbayesnn.displays import ResidualAnalysisDisplay
 from skbayesnn.metrics import residual_analysis
@@ -17,7 +18,14 @@ def same_analysis(found, expected):
     np.testing.assert_allclose(found.ljung_box_pvalue, expected.ljung_box_pvalue)
 
 
-@pytest.mark.parametrize("horizon", [1, 4, None])
+@pytest.mark.parametrize(
+    "horizon",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        4,
+        pytest.param(None, marks=pytest.mark.slow),
+    ],
+)
 def test_residual_analysis_leaves_the_initialisation_out(double, horizon):
     display = ResidualAnalysisDisplay.from_estimator(
         double, U, Y, horizon=horizon, max_lag=8, sessions=SESSIONS
@@ -72,8 +80,9 @@ def test_residual_analysis_takes_names_from_a_frame(single):
     assert "pump(t−k)" in display.axes_[0, 1].get_title()
 
 
-@pytest.mark.parametrize("layout", [None, "constrained"])
-@pytest.mark.parametrize("nonlinear", [False, True])
+@pytest.mark.parametrize(
+    *each_value_once(nonlinear=[False, True], layout=[None, "constrained"])
+)
 def test_residual_analysis_inside_one_axes_has_legible_titles(layout, nonlinear):
     """As many columns as fit: no title covers another or leaves the figure."""
     figure, (_, ax) = plt.subplots(1, 2, figsize=(13, 6), layout=layout)

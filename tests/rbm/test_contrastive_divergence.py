@@ -243,7 +243,8 @@ def test_warm_start_continues(parameters):
 
 
 @pytest.mark.parametrize(
-    "n_rows, n_passes, rate", [(1, 4, 0.1), (7, 8, 0.3), (300, 20, 0.3)]
+    "n_rows, n_passes, rate",
+    [pytest.param(1, 4, 0.1, marks=pytest.mark.slow), (7, 8, 0.3), (300, 20, 0.3)],
 )
 def test_partial_fit_learns(n_rows, n_passes, rate):
     X = digits()

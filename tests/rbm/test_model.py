@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from grids import first_by_default
+from grids import each_value_once, first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_models import (
     CLAMPED,
@@ -117,8 +117,9 @@ def test_models_own_their_arrays():
     assert rbm_model.is_standard(rbm_model.independent_units(np.zeros(3)))
 
 
-@pytest.mark.parametrize("clamped", [False, True])
-@pytest.mark.parametrize("fractional", [False, True])
+@pytest.mark.parametrize(
+    *each_value_once(fractional=[False, True], clamped=[False, True])
+)
 @pytest.mark.parametrize("seed", first_by_default(range(4)))
 def test_chains_converge_to_the_model(fractional, clamped, seed):
     """16 chi-square tests of 1e-5 each."""

@@ -221,7 +221,9 @@ def test_reverse_runs_from_data(of_digits):
     assert result.interval[0] < expected < result.interval[1]
 
 
-@pytest.mark.parametrize("n_units, n_features", [(20, 64), (30, 20)])
+@pytest.mark.parametrize(
+    "n_units, n_features", [pytest.param(20, 64, marks=pytest.mark.slow), (30, 20)]
+)
 def test_a_side_of_20_is_enumerated(n_units, n_features):
     X = digits(50)[:, :n_features]
     model = small(ContrastiveDivergenceRBM, n_components=n_units, max_iter=1).fit(X)

@@ -187,7 +187,9 @@ def test_annealing_agrees_with_the_log_partition(c, reverse):
     assert high - low < 0.5
 
 
-@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize(
+    "persistent", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_training_raises_the_likelihood(persistent):
     """Of a mixture of two Gaussians, which one hidden unit can describe."""
     rng = np.random.default_rng(5)

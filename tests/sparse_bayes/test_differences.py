@@ -106,7 +106,9 @@ def test_how_far_it_goes_is_no_divergence():
     assert np.isnan(path[-1])
 
 
-@pytest.mark.parametrize("focus", ["prediction", "simulation"])
+@pytest.mark.parametrize(
+    "focus", [pytest.param("prediction", marks=pytest.mark.slow), "simulation"]
+)
 def test_draws_have_the_spread_of_the_bands(focus):
     model, u, y = model_of(focus, hidden_layer_sizes=())
     for arguments in (dict(y_init=y[:3]), dict(y=y), dict(y=y, horizon=5)):
@@ -139,7 +141,10 @@ def test_a_missing_input_ends_a_free_run_and_a_missing_output_its_windows():
     assert np.isnan(stream.step(u[5]))
 
 
-@pytest.mark.parametrize("initial_conditions", ["measured", "estimated"])
+@pytest.mark.parametrize(
+    "initial_conditions",
+    ["measured", pytest.param("estimated", marks=pytest.mark.slow)],
+)
 def test_two_outputs_in_sessions(initial_conditions):
     U, Y = two_by_two()
     sessions = np.repeat([0, 1], 100)

@@ -66,7 +66,12 @@ def magnitude():
 @pytest.mark.parametrize(
     ("system", "options", "kind"),
     [
-        (magnitude, dict(lags=(4,), n_states=(3,), hidden_layer_sizes=4), "states"),
+        pytest.param(
+            magnitude,
+            dict(lags=(4,), n_states=(3,), hidden_layer_sizes=4),
+            "states",
+            marks=pytest.mark.slow,
+        ),
         (dead_time, dict(lags=(10,)), "network"),
         pytest.param(linear, dict(), "linear", marks=pytest.mark.slow),
     ],

@@ -111,7 +111,14 @@ def of_states():
     return model.fit(U[:PAST], Y[:PAST])
 
 
-@pytest.mark.parametrize("noise, disturbance", [(0.1, 0.0), (0.0, 0.05), (0.1, 0.05)])
+@pytest.mark.parametrize(
+    "noise, disturbance",
+    [
+        pytest.param(0.1, 0.0, marks=pytest.mark.slow),
+        pytest.param(0.0, 0.05, marks=pytest.mark.slow),
+        (0.1, 0.05),
+    ],
+)
 @pytest.mark.parametrize("kind", ["lags", "states"])
 def test_bands_are_those_of_as_many_steps_ahead(kind, noise, disturbance):
     """The last rows of the record tell much of the next ones, and have errors."""
@@ -138,7 +145,14 @@ def test_bands_are_those_of_as_many_steps_ahead(kind, noise, disturbance):
 
 
 @pytest.mark.parametrize("fill_inputs", ["hold", "interpolate"])
-@pytest.mark.parametrize("n_behind", [1, 2, 5])
+@pytest.mark.parametrize(
+    "n_behind",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        2,
+        pytest.param(5, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", ["model", "of_states"])
 def test_inputs_of_the_past_are_filled(name, n_behind, fill_inputs, request):
     """So many rows before the end: all outputs count, as in predict."""

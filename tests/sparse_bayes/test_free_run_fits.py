@@ -22,7 +22,7 @@ from free_run_cases import (
     rms,
     two_by_two,
 )
-from grids import first_by_default
+from grids import each_value_once, first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -242,7 +242,7 @@ def test_inputs_only_simulates_as_it_predicts(fits):
 
 
 @pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.ExtrapolationWarning")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_two_by_two_is_close_to_the_truth(seed):
     U, Y = two_by_two(300, seed)
     model = fit(U, Y, 1, 1, max_cycles=60)
@@ -289,8 +289,7 @@ def slow_system(n_rows, seed, n_before=0, noise=0.0):
 LINEAR = dict(hidden_layer_sizes=(), reg_lambda=1.0, max_cycles=60)
 
 
-@pytest.mark.parametrize("gap", [0, 1, 4])
-@pytest.mark.parametrize("n_sessions", [1, 3])
+@pytest.mark.parametrize(*each_value_once(n_sessions=[1, 3], gap=[0, 1, 4]))
 def test_estimated_initial_conditions(gap, n_sessions):
     """All measured rows count, and a noise-free system is reproduced from the first."""
     pairs = [slow_system(80, seed) for seed in range(n_sessions)]
@@ -308,7 +307,7 @@ def test_estimated_initial_conditions(gap, n_sessions):
     assert estimated.history_["objective"][-1] < np.inf
 
 
-@pytest.mark.parametrize("seed", first_by_default(range(4), 2))
+@pytest.mark.parametrize("seed", first_by_default(range(4)))
 @pytest.mark.parametrize("n_known", [1, 2, 5, 30])
 def test_outputs_before_a_record(seed, n_known):
     """Close to the truth as far as the outputs tell it."""
@@ -376,8 +375,7 @@ def of_a_slow_system(n_estimators):
 @pytest.mark.filterwarnings(
     "ignore:The run of output:skbayesnn.exceptions.ExtrapolationWarning"
 )
-@pytest.mark.parametrize("n_estimators", [1, 3])
-@pytest.mark.parametrize("n_known", [1, 2, 4])
+@pytest.mark.parametrize(*each_value_once(n_known=[1, 2, 4], n_estimators=[1, 3]))
 def test_start_from_fewer_rows_than_the_longest_lag(n_estimators, n_known):
     model = of_a_slow_system(n_estimators)
     better = []
@@ -485,7 +483,7 @@ def test_std_ahead_lies_between(fits, case):
         assert (std.mean(axis=0) < 1.03 * high.mean(axis=0)).all()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_std_of_a_free_run_covers(seed):
     u, y, _ = output_error(400, seed)
     model = fit(u, y, hidden_layer_sizes=4, max_cycles=100)

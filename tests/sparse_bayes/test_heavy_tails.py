@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fitted_models import fitted_network
 from free_run_cases import fit, missing, output_error, rms, two_by_two
-from grids import first_by_default
+from grids import each_value_once, first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.base import clone
@@ -75,8 +75,9 @@ def test_evidence_prefers_heavy_tails_where_they_are():
     assert heavy.log_marginal_likelihood_ > gaussian.log_marginal_likelihood_ + 50.0
 
 
-@pytest.mark.parametrize("solver", ["lm", "lbfgs"])
-@pytest.mark.parametrize("focus", ["prediction", "simulation"])
+@pytest.mark.parametrize(
+    *each_value_once(focus=["prediction", "simulation"], solver=["lm", "lbfgs"])
+)
 def test_the_objective_descends_within_every_cycle(solver, focus):
     u, y, _ = output_error(200)
     y[::40] += 3.0

@@ -237,7 +237,7 @@ def test_ensemble_of_several_outputs_and_sessions():
         assert mean.shape == std.shape == Y.shape
 
 
-@pytest.mark.parametrize("n_estimators", [1, 3])
+@pytest.mark.parametrize("n_estimators", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_displays_accept_it(n_estimators):
     plt = pytest.importorskip("matplotlib.pyplot")
     from skbayesnn import displays

@@ -104,7 +104,15 @@ def test_learns_function_noise_and_relevance(fitted):
     assert model.feature_relevance_[0] > 20 * model.feature_relevance_[1:].max()
 
 
-@pytest.mark.parametrize("groups", ["element", "row", "column", ("row", "column")])
+@pytest.mark.parametrize(
+    "groups",
+    [
+        pytest.param("element", marks=pytest.mark.slow),
+        "row",
+        "column",
+        pytest.param(("row", "column"), marks=pytest.mark.slow),
+    ],
+)
 def test_fitted_attributes_have_full_shape(groups):
     X, y = sine_data()
     model = SparseBayesMLPRegressor((7, 5), groups=groups, random_state=0).fit(X, y)
@@ -137,7 +145,7 @@ def test_objective_falls_in_every_cycle(fitted):
 
 
 @UNFINISHED
-@pytest.mark.parametrize("solver", ["lbfgs", "adam"])
+@pytest.mark.parametrize("solver", first_by_default(["lbfgs", "adam"]))
 def test_solvers_reach_the_same_quality(solver):
     X, y = sine_data()
     model = SparseBayesMLPRegressor(
@@ -209,7 +217,7 @@ def test_std_agrees_with_draws_of_a_linear_model():
     assert_array_equal(draws, model.sample_y(far, n_draws, random_state=1))
 
 
-@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("n_outputs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_outside_the_range_of_the_data_nothing_is_known(n_outputs):
     """By the square of the distance, and the distance itself less a tenth."""
     rng = np.random.default_rng(0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sklearn
 from fitted_models import fitted_network
+from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, TimeSeriesSplit
@@ -197,7 +198,7 @@ def test_autoregression():
         model.predict(None, y_init=y[:2])
 
 
-@pytest.mark.parametrize("record", range(4))
+@pytest.mark.parametrize("record", first_by_default(range(4)))
 def test_a_linear_model_does_not_depend_on_the_seed(record):
     """From zero weights least squares reach one optimum; two of five lags are true."""
     rng = np.random.default_rng(record)
@@ -351,7 +352,9 @@ def test_everything_is_reachable_through_a_pipeline(routing):
     assert std.shape == y.shape
 
 
-@pytest.mark.parametrize("scoring", [None, simulation_scorer, one_step_scorer])
+@pytest.mark.parametrize(
+    "scoring", first_by_default([None, simulation_scorer, one_step_scorer])
+)
 def test_grid_search_over_the_strength_and_the_thresholds(scoring):
     u, y = nonlinear_system(200)
     grid = [

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 from fitted_models import n_observations
-from grids import mostly_pandas
+from grids import each_value_once, mostly_pandas
 from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import (
     CV,
@@ -207,8 +207,9 @@ def test_errors_of_the_folds(options, n_sessions, monkeypatch):
             assert found == pytest.approx(min(expected, 3.0), rel=1e-6)
 
 
-@pytest.mark.parametrize("n_sessions", [1, 2])
-@pytest.mark.parametrize("focus", ["prediction", "simulation"])
+@pytest.mark.parametrize(
+    *each_value_once(focus=["prediction", "simulation"], n_sessions=[1, 2])
+)
 def test_references(focus, n_sessions):
     u, y = record(120)
     y[[3, 50]] = np.nan
@@ -246,7 +247,12 @@ def test_references(focus, n_sessions):
 @pytest.mark.parametrize(
     ("sessions", "expected"),
     # two windows a stretch: 60 rows in 3 stretches hold lags up to 9
-    [([60], [5, 9]), ([50], [5]), ([30, 24], [5]), ([60, 20, 90], [5, 9, 10])],
+    [
+        ([60], [5, 9]),
+        ([50], [5]),
+        ([30, 24], [5]),
+        pytest.param([60, 20, 90], [5, 9, 10], marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_lags_too_long_for_a_stretch_are_left_out(sessions, expected):
@@ -630,7 +636,7 @@ def test_a_linear_system_gets_a_linear_model():
     assert_allclose(model.predict(u, y)[lag:], expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("routing", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_in_a_pipeline(routing):
     u, y = record(120)
     sessions = np.repeat([0, 1], 60)

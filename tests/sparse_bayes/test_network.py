@@ -70,7 +70,17 @@ def test_initial_weights_keep_to_their_limits():
 
 
 @pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.8, 0.95, 1.0])
+@pytest.mark.parametrize(
+    "share",
+    [
+        pytest.param(0.0, marks=pytest.mark.slow),
+        0.3,
+        pytest.param(0.6, marks=pytest.mark.slow),
+        0.8,
+        pytest.param(0.95, marks=pytest.mark.slow),
+        1.0,
+    ],
+)
 @pytest.mark.parametrize("hidden", [(), (4,), (4, 3), (3, 4, 3)])
 @pytest.mark.parametrize("activation", ["tanh", "relu", "logistic"])
 def test_prune_keeps_the_function(activation, hidden, share, skip):

@@ -161,7 +161,14 @@ def test_gross_errors_count_little(sessions):
     assert robust.degrees_of_freedom_ < 10.0
 
 
-@pytest.mark.parametrize("horizon", [1, 3, None])
+@pytest.mark.parametrize(
+    "horizon",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        3,
+        pytest.param(None, marks=pytest.mark.slow),
+    ],
+)
 def test_bands_do_not_depend_on_the_blocks_of_rows(
     monkeypatch, model, sessions, horizon
 ):

@@ -41,7 +41,9 @@ def test_adapted_temperatures_beat_uniform_ones():
     assert stds[0] < 0.7 * stds[1]
 
 
-@pytest.mark.parametrize("fractional", [False, True])
+@pytest.mark.parametrize(
+    "fractional", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_an_easy_model_costs_no_more_than_2000_temperatures(fractional, monkeypatch):
     rbm, model = random_model(6, 8, fractional=fractional)
     n_betas, run_both = [], adaptation.run_both

@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from grids import each_value_once
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_models import (
     CLAMPED,
@@ -295,8 +296,9 @@ def test_resampling_is_in_proportion_to_weights():
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("clamped", [False, True])
-@pytest.mark.parametrize("fractional", [False, True])
+@pytest.mark.parametrize(
+    *each_value_once(fractional=[False, True], clamped=[False, True])
+)
 def test_annealed_chains(fractional, clamped, seed):
     """Led slowly they end at the model, held bits in place; 8 tests of 1e-5."""
     rbm, model = random_model(3, 4, seed, fractional=fractional)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import each_value_once
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from sklearn.neural_network import BernoulliRBM
@@ -26,8 +27,7 @@ def enumerated(rbm):
     return logsumexp(-rbm_model.free_energy(rbm, states))
 
 
-@pytest.mark.parametrize("n_units", range(7))
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.2])
+@pytest.mark.parametrize(*each_value_once(share=[0.0, 0.1, 0.2], n_units=range(7)))
 def test_the_sum_is_that_over_all_states(n_units, share):
     models = [sparse_rbm(n_units, 6, share, seed) for seed in range(20)]
     forests = [rbm for rbm in models if forest.is_forest(rbm)]

@@ -78,7 +78,9 @@ def test_draws_that_follow_the_model_leave_the_rows():
     assert (other != few).any()
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, pytest.param(np.float32, marks=pytest.mark.slow)]
+)
 def test_the_mean_weight_of_each_round_is_the_partition_function(dtype):
     rbm, _ = random_model(5, 6, 3, 0.7)
     rows = random_states(20, 6, dtype=np.uint8).astype(dtype)

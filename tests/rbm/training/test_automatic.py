@@ -644,7 +644,7 @@ def test_callbacks_see_rounds(fitted, callbacks):
     "kind, task, n_ends",
     [
         pytest.param("rounds", "round", 1, marks=pytest.mark.slow),
-        ("rounds", "round", 3),
+        pytest.param("rounds", "round", 3, marks=pytest.mark.slow),
         ("sizes", "round", 2),
         pytest.param("sizes", "16 units", 1, marks=pytest.mark.slow),
         ("sizes", "32 units", 1),

@@ -496,7 +496,9 @@ def test_sizes_are_compared_where_something_is_learned(from_one):
 
 
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
-@pytest.mark.parametrize("n_rows, expected", [(5, 4), (21, 18)])
+@pytest.mark.parametrize(
+    "n_rows, expected", [(5, 4), pytest.param(21, 18, marks=pytest.mark.slow)]
+)
 def test_there_are_no_more_units_than_rows(n_rows, expected, monkeypatch):
     never_end(monkeypatch)
     model = automatic("sizes").fit(digits(n_rows))

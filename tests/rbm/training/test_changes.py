@@ -45,7 +45,14 @@ def ratio_of(size, seed, of_chain=4):
     return found, exact.log_partition(after) - exact.log_partition(before)
 
 
-@pytest.mark.parametrize("size", [0.02, 0.2, 0.8])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(0.02, marks=pytest.mark.slow),
+        0.2,
+        pytest.param(0.8, marks=pytest.mark.slow),
+    ],
+)
 def test_the_ratio_has_the_error_that_it_tells(size):
     results = [ratio_of(size, seed) for seed in range(60)]
     scores = [(found.value - expected) / found.error for found, expected in results]

@@ -7,7 +7,7 @@ import pickle
 import naive
 import numpy as np
 import pytest
-from grids import first_by_default
+from grids import each_value_once, first_by_default
 from numpy.testing import assert_allclose, assert_array_equal, assert_array_less
 from rbm_estimators import automatic, copy_with_training, of_training
 from rbm_models import random_model, twin
@@ -182,7 +182,9 @@ def test_annealing_back_starts_at_other_rows(fitted):
 
 
 @of_rounds
-@pytest.mark.parametrize("others_first", [True, False])
+@pytest.mark.parametrize(
+    "others_first", [pytest.param(True, marks=pytest.mark.slow), False]
+)
 def test_rows_that_are_all_the_state_have_a_score(fitted, others_first, monkeypatch):
     """In any order of calls: no chain can start at them."""
     monkeypatch.setattr(scoring, "_ENUMERATED_UNITS", 0)
@@ -230,8 +232,9 @@ def conditional(model, row):
 
 
 @pytest.mark.parametrize("fitted_and_printed", ["sizes"], indirect=True)
-@pytest.mark.parametrize("way", ["all", "rows", "chains"])
-@pytest.mark.parametrize("n_given", [1, 8])
+@pytest.mark.parametrize(
+    *each_value_once(n_given=[1, 8], way=["all", "rows", "chains"])
+)
 def test_what_is_given_may_be_of_the_state(fitted, n_given, way, monkeypatch):
     """Chains do not find it: without what is known of it, 0.1 where 0.9 is right."""
     if way != "all":
@@ -301,7 +304,10 @@ def going_on(fitted, way):
 
 
 @of_rounds
-@pytest.mark.parametrize("way", ["warm start", "epochs", "rounds", "growth"])
+@pytest.mark.parametrize(
+    "way",
+    ["warm start", "epochs", pytest.param("rounds", marks=pytest.mark.slow), "growth"],
+)
 def test_what_goes_on_begins_without_the_unit(fitted, way):
     """Chains do not find its state, and large weights pass for a divergence."""
     model = going_on(fitted, way).fit(data())

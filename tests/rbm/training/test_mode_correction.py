@@ -72,7 +72,7 @@ def fewer_states(request, monkeypatch):
         monkeypatch.setattr(mode_correction, name, N_BETAS)
 
 
-@pytest.mark.parametrize("fraction", [0.2, 0.5])
+@pytest.mark.parametrize("fraction", [pytest.param(0.2, marks=pytest.mark.slow), 0.5])
 @pytest.mark.parametrize("fewer_states", [False, True], indirect=True)
 @pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_modes_get_their_share(fraction, seed):

@@ -62,7 +62,10 @@ def test_slow_chains_do_not_tell_what_a_round_has_gained(n_replicas, has_states)
         assert found.shape == (200, 20)
 
 
-@pytest.mark.parametrize("n_updates, n_steps", [(100, 20), (400, 80), (700, 100)])
+@pytest.mark.parametrize(
+    "n_updates, n_steps",
+    [(100, 20), (400, 80), pytest.param(700, 100, marks=pytest.mark.slow)],
+)
 def test_chains_have_longer_to_forget_in_longer_rounds(n_updates, n_steps, monkeypatch):
     asked = []
 

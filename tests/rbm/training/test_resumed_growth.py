@@ -83,7 +83,7 @@ def test_interrupt_in_a_unit(monkeypatch):
     assert_same_model(model, growing(2).fit(X))
 
 
-@pytest.mark.parametrize("n_rows", [1, 300])
+@pytest.mark.parametrize("n_rows", [pytest.param(1, marks=pytest.mark.slow), 300])
 def test_partial_fit(n_rows):
     X = digits()
     model = growing(4, learning_rate=0.2, batch_size=20)

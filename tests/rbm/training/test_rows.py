@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from grids import each_value_once
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
@@ -216,8 +217,12 @@ def test_duplicates_are_summed_on_a_copy():
     assert_array_equal(X.data, [0.4, 0.4, 1.0, 0.0])
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, pd.DataFrame])
-@pytest.mark.parametrize("kind", [ContrastiveDivergenceRBM, FrankWolfeRBM])
+@pytest.mark.parametrize(
+    *each_value_once(
+        kind=[ContrastiveDivergenceRBM, FrankWolfeRBM],
+        make=[np.asarray, sp.csr_array, pd.DataFrame],
+    )
+)
 def test_validation_rows_in_the_place_of_y_are_refused(kind, make):
     X = VALUES > 100
     model = kind(2, max_iter=1) if kind is ContrastiveDivergenceRBM else kind(2)

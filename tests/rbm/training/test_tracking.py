@@ -87,7 +87,7 @@ def test_a_doubtful_estimate_gets_three_times_the_chains(monkeypatch):
     np.testing.assert_array_equal(unasked[:3], plain[0][:3])
 
 
-@pytest.mark.parametrize("scale", [0.1, 0.5])
+@pytest.mark.parametrize("scale", [pytest.param(0.1, marks=pytest.mark.slow), 0.5])
 def test_larger_models_are_estimated(scale):
     """Within their standard errors, over seeds; both have the same error."""
     rbm, _ = random_model(18, 17, 1, scale)

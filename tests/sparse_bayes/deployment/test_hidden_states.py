@@ -111,7 +111,7 @@ def test_an_integrating_model_rests_at_any_level(integrator):
         space.static_gain([0.0])
 
 
-@pytest.mark.parametrize("u", [None, 0.3])
+@pytest.mark.parametrize("u", [pytest.param(None, marks=pytest.mark.slow), 0.3])
 def test_responses_of_an_integrating_model(integrator, u):
     """From rest, or from where the level alone moves."""
     space = integrator.estimators_[0].to_state_space()

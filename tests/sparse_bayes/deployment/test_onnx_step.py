@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from grids import first_by_default
 from lagged_models import NAMES, fit, fit_model, new_record
 from numpy.testing import assert_allclose
 
@@ -65,7 +66,9 @@ def test_the_file_and_its_metadata(tmp_path):
     assert {opset.domain for opset in read.opset_import} == {""}
 
 
-@pytest.mark.parametrize("name", ["ensemble", "ensemble, two by two", "other lags"])
+@pytest.mark.parametrize(
+    "name", first_by_default(["ensemble", "ensemble, two by two", "other lags"])
+)
 def test_the_mean_of_an_ensemble(name):
     """Each network runs on its own outputs, and y is the mean of all."""
     model = fit_model(name)
@@ -105,7 +108,7 @@ def test_do_mpc_reads_it(name):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("n_outputs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_the_static_network(n_outputs):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))

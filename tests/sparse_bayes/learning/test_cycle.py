@@ -97,7 +97,14 @@ def test_linear_evidence_has_a_closed_form(n_samples, n_outputs):
     assert_allclose(found, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("strength", [1.0, 30.0, 70.0])
+@pytest.mark.parametrize(
+    "strength",
+    [
+        pytest.param(1.0, marks=pytest.mark.slow),
+        30.0,
+        pytest.param(70.0, marks=pytest.mark.slow),
+    ],
+)
 def test_without_reweighting_single_weights_are_a_lasso(strength):
     data = linear_record()
     noise, n_samples = 0.3, data.YT.shape[1]
@@ -128,8 +135,9 @@ def test_without_reweighting_single_weights_are_a_lasso(strength):
         assert_array_equal(weights[0][:, 0] == 0.0, lasso.coef_ == 0.0)
 
 
-@pytest.mark.parametrize("groups", ["row", "column"])
-@pytest.mark.parametrize("strength", [10.0, 60.0])
+@pytest.mark.parametrize(
+    *each_value_once(strength=[10.0, 60.0], groups=["row", "column"])
+)
 def test_without_reweighting_groups_are_a_group_lasso(groups, strength):
     data = linear_record(n_outputs=2)
     # some mean is left, for the weakly penalised biases

@@ -69,7 +69,16 @@ def test_units_and_offsets_do_not_matter():
     assert found(U * [1e6, 1e-6] + [1e9, 3.0], Y * [1e-5, 1e4] - 7.0) == expected
 
 
-@pytest.mark.parametrize("times", [[0], [3], [0, 1], [None], [None, 2]])
+@pytest.mark.parametrize(
+    "times",
+    [
+        pytest.param([0], marks=pytest.mark.slow),
+        [3],
+        pytest.param([0, 1], marks=pytest.mark.slow),
+        [None],
+        [None, 2],
+    ],
+)
 def test_none_is_invented(times):
     invented = [found(*record(times, seed=seed)) for seed in range(20)]
     assert sum(map(bool, invented)) <= 3

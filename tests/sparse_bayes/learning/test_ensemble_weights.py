@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from free_run_cases import assert_same_fit, fit, output_error, rms
+from grids import each_value_once
 from numpy.testing import assert_allclose
 
 
@@ -45,8 +46,9 @@ def test_selection_orders_the_starts(selection, focus):
         assert_same_fit(a, b)
 
 
-@pytest.mark.parametrize("focus", ["prediction", "simulation"])
-@pytest.mark.parametrize("n_sessions", [1, 3])
+@pytest.mark.parametrize(
+    *each_value_once(n_sessions=[1, 3], focus=["prediction", "simulation"])
+)
 def test_validation_stretches_are_not_seen(focus, n_sessions):
     u, y, _ = output_error(150)
     sessions = np.arange(150) * n_sessions // 150

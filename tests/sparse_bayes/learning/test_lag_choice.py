@@ -125,7 +125,7 @@ def test_estimator_has_the_lags_of_the_choice():
     assert_array_equal(again.predict(u, y[:, 0]), model.predict(u, y[:, 0]))
 
 
-@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("at_once", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_lags_begin_behind_a_dead_time(at_once):
     u, y = autoregression(2, 440)
     other = np.random.default_rng(1).standard_normal((400, 1))

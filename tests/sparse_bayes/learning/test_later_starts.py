@@ -49,7 +49,8 @@ def test_a_disturbance_that_was_learned_by_heart():
 
 
 @pytest.mark.parametrize(
-    ("disturbance", "focus"), [(0, "simulation"), (0.3, "prediction")]
+    ("disturbance", "focus"),
+    [pytest.param(0, "simulation", marks=pytest.mark.slow), (0.3, "prediction")],
 )
 def test_what_follows_from_all_rows_is_not_told(disturbance, focus):
     _, told = fit(disturbance, focus)

@@ -47,7 +47,7 @@ def moving(y, n_stuck, rng):
     return int(rng.choice(np.flatnonzero(swing[30:] > 1.5 * y.std()))) + 30
 
 
-@pytest.mark.parametrize("seed", first_by_default(range(5), 2))
+@pytest.mark.parametrize("seed", first_by_default(range(5)))
 def test_gross_errors_are_found_and_replaced(seed):
     u, y, rng = record(seed)
     wrong = with_gross_errors(y, rng)
@@ -91,7 +91,7 @@ def test_gross_errors_between_missing_outputs_are_found(n_outputs, fraction, n_s
     assert n_found >= 10 * n_seeds and n_false <= 0.6 * n_seeds
 
 
-@pytest.mark.parametrize("seed", first_by_default(range(5), 2))
+@pytest.mark.parametrize("seed", first_by_default(range(5)))
 @pytest.mark.parametrize("row", [7, 9, 306, 405])
 def test_gross_errors_where_no_row_predicts_are_found(seed, row):
     """By their traces: at the start of a session, and behind missing values."""
@@ -106,7 +106,7 @@ def test_gross_errors_where_no_row_predicts_are_found(seed, row):
     assert not screen(u, y, [0, 300, N_ROWS])[1].any()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", first_by_default(range(5), 2))
 def test_a_sensor_that_sticks_is_found(seed):
     u, y, rng = record(seed)
     first = moving(y, 12, rng)
@@ -144,7 +144,7 @@ def test_codes_of_missing_values_are_found_and_replaced(rows, code):
 
 
 @pytest.mark.parametrize("seed", first_by_default(range(4)))
-@pytest.mark.parametrize("size", [100.0, -3e3])
+@pytest.mark.parametrize("size", [pytest.param(100.0, marks=pytest.mark.slow), -3e3])
 def test_codes_beside_rare_inputs_are_found(size, seed):
     """There no row is judged, and fits that saw the code forgot the past."""
     rng = np.random.default_rng(seed)
@@ -255,14 +255,14 @@ def test_steps_of_a_set_point_are_no_wrong_rows(seed):
     assert not screen(*heated_room(seed))[1].any()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first_by_default(range(4)))
 def test_gross_errors_in_closed_loop_are_found(seed):
     wrong = [60, 150, 151, 333, 480]
     found = np.flatnonzero(screen(*heated_room(seed, wrong))[1])
     assert set(found) == set(wrong)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", first_by_default(range(5), 2))
 def test_a_sensor_may_stick_for_long(seed):
     u, y, _ = record(seed)
     # not at an end of its range, where an output may saturate
@@ -297,7 +297,14 @@ def rounded_floods(seed):
     return u, np.round(y + 0.1 * rng.standard_normal(N_ROWS), 1), rng
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.02, 0.05])
+@pytest.mark.parametrize(
+    "fraction",
+    [
+        pytest.param(0.0, marks=pytest.mark.slow),
+        0.02,
+        pytest.param(0.05, marks=pytest.mark.slow),
+    ],
+)
 def test_nothing_is_wrong_beside_missing_inputs(fraction):
     """One residual behind them, by a tiny weight, told of an error of any size."""
     for seed in range(8):

@@ -196,7 +196,9 @@ def test_levels_between_those_of_the_record_are_named():
     network.set_params(hidden_layer_sizes=()).fit(u, y).predict(between)
 
 
-@pytest.mark.parametrize("kinds", [("linear", "network"), ("linear",)])
+@pytest.mark.parametrize(
+    "kinds", [pytest.param(("linear", "network"), marks=pytest.mark.slow), ("linear",)]
+)
 def test_a_search_that_chooses_a_linear_model_by_two_levels_says_so(kinds):
     u, y = switched([0.0, 1.0])
     between, _ = switched([0.2, 0.5, 0.8], 200)

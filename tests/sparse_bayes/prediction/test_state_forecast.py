@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import state_space_cases as cases
 from free_run_cases import oscillator
+from grids import each_value_once, first_by_default
 
 from skbayesnn import SparseBayesStateSpaceRegressor
 from skbayesnn.sparse_bayes.prediction.initial_states import estimated_start
@@ -53,9 +54,11 @@ def grown(network, since):
     return since * (1.0 + (most - 1.0) * part)
 
 
-@pytest.mark.parametrize("spread", [None, (0.3, 0.5), (0.1, 2.0)])
-@pytest.mark.parametrize("horizon", [1, 2, 5])
-@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize(
+    *each_value_once(
+        kind=list(NETWORKS), horizon=[1, 2, 5], spread=[None, (0.3, 0.5), (0.1, 2.0)]
+    )
+)
 def test_steps_ahead_are_those_of_a_textbook_filter(kind, horizon, spread):
     network = NETWORKS[kind]()
     if spread is not None:
@@ -96,7 +99,7 @@ def test_steps_ahead_are_those_of_a_textbook_filter(kind, horizon, spread):
     np.testing.assert_allclose(alone.mean, forecast.mean, rtol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_by_default(range(3)))
 def test_bands_of_a_disturbed_system_hold_at_every_horizon(seed):
     """Its noise enters one state only, and the filter has it in all directions."""
     u, y = oscillator(3200, disturbance=0.05, seed=seed)

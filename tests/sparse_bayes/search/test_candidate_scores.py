@@ -114,7 +114,9 @@ def test_without_time_there_is_a_fit_of_what_may_be_kept():
     assert found.not_tried == [(ONE, 1)]
 
 
-@pytest.mark.parametrize("focus", ["simulation", "prediction"])
+@pytest.mark.parametrize(
+    "focus", [pytest.param("simulation", marks=pytest.mark.slow), "prediction"]
+)
 def test_errors_on_what_a_fit_has_seen(focus, monkeypatch):
     """Recomputed with a model without that stretch."""
     u, y = record(120)

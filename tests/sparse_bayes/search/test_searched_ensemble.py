@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from fitted_models import mark_diverged
+from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from search_cases import (
     STRENGTHS,
@@ -38,10 +39,10 @@ def keep(monkeypatch, *settings):
 @pytest.mark.parametrize(
     ("n_estimators", "expected"),
     [
-        (1, [3.0]),
+        pytest.param(1, [3.0], marks=pytest.mark.slow),
         (3, [3.0, 10.0, 30.0]),
         (4, [3.0, 3.0, 10.0, 30.0]),
-        (6, [3.0, 3.0, 10.0, 10.0, 30.0, 30.0]),
+        pytest.param(6, [3.0, 3.0, 10.0, 10.0, 30.0, 30.0], marks=pytest.mark.slow),
     ],
 )
 def test_networks_are_shared_out_to_the_candidates(monkeypatch, n_estimators, expected):
@@ -102,7 +103,14 @@ def test_the_best_few_starts_stay(monkeypatch, errors, n_wanted, expected):
     assert settled_starts.settled(starts, n_wanted, data, "simulation") == expected
 
 
-@pytest.mark.parametrize("n_fits", [1, 2, 3])
+@pytest.mark.parametrize(
+    "n_fits",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        2,
+        pytest.param(3, marks=pytest.mark.slow),
+    ],
+)
 def test_time_is_over_before_the_last_member(monkeypatch, n_fits):
     """The best comes first, then one of each other candidate."""
     keep(monkeypatch, (2, 3.0), (2, 30.0))
@@ -256,7 +264,7 @@ def diverge(monkeypatch, *strengths, n_starts=1):
     keep(monkeypatch, *((2, strength) for strength in STRENGTHS))
 
 
-@pytest.mark.parametrize("strength", STRENGTHS)
+@pytest.mark.parametrize("strength", first_by_default(STRENGTHS))
 def test_diverged_members_are_left_out(monkeypatch, strength):
     diverge(monkeypatch, strength)
     u, y = record(60)
