@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 from fitted_models import make_ensemble
 from sklearn.exceptions import ConvergenceWarning
 
@@ -66,6 +67,12 @@ def with_members_of_other_lags():
 
 
 NAMES = [*MODELS, "other lags"]
+# The default tests leave these out: others have each of their options, too.
+COVERED = ("default", "FIR", "two by two", "ensemble", "difference")
+# The names for `parametrize`, and for fixtures.
+TRIED = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in COVERED)) for name in NAMES
+]
 
 
 def fit_model(name):

@@ -25,7 +25,7 @@ FAST = dict(
     n_estimators=2,
     include_current_input=True,
     hidden_layer_sizes=2,
-    max_cycles=6,
+    max_cycles=3,
 )
 
 

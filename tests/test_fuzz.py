@@ -20,8 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:It looks like .register_random. 
 MAX_REFUSED = 0.6
 # The kinds in the proportion of their times; so many that the share of the refused ones
 # is not that of a few.
-A_FEW = {"mlp": 40, "narx": 40, "search": 5, "system": 3, "states": 20}
-A_FEW |= {"cd": 40, "fw": 20}
+A_FEW = {"mlp": 40, "narx": 40, "search": 5, "system": 2, "states": 10}
+A_FEW |= {"cd": 40, "fw": 10}
 CHECKED = {"mlp": 180, "narx": 170, "search": 20, "system": 15, "states": 40}
 CHECKED |= {"cd": 100, "fw": 40}
 MANY = {"mlp": 3500, "narx": 3500, "search": 500, "system": 500, "states": 800}

@@ -173,7 +173,10 @@ ESTIMATORS = {
         ),
         LAGGED,
     ),
-    "search": (SparseBayesNARXRegressorCV((1,), (1.0,), cv=2, **LAGS), LAGGED),
+    "search": (
+        SparseBayesNARXRegressorCV((1,), (1.0,), cv=2, n_estimators=1, **LAGS),
+        LAGGED,
+    ),
     "system": (
         DynamicSystemRegressor(
             lags=(1,), n_states=(1,), reg_lambdas=(1.0,), cv=2, n_estimators=1, **LAGS

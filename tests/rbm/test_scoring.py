@@ -300,6 +300,7 @@ def test_rows_reveal_a_mode_that_annealing_misses():
     assert told.interval[0] < exact < told.interval[1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_row_draws")
 def test_the_rows_that_a_model_keeps_tell_of_a_mode_that_annealing_misses():
     """One in fifty of them is there, and the model has nearly all of its mass there."""
@@ -324,6 +325,7 @@ def rows_below_a_mode():
     return np.concatenate([rows_with(0.12, 1500), rows_with(0.5, 20)])
 
 
+@pytest.mark.slow
 def test_rows_lead_to_a_mode_in_which_none_of_them_is():
     """Their hidden states have large weights, but few: draws follow these."""
     model, exact = trapped(0.65, rows=rows_below_a_mode())
@@ -354,6 +356,7 @@ def test_an_estimate_that_rests_on_few_chains_warns():
         assert abs(end - exact) >= abs(of_forward - exact) - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_row_draws")
 def test_an_estimate_that_rests_on_few_chains_gets_more():
     model, exact = trapped(0.5)

@@ -232,7 +232,7 @@ def test_an_autoregression_needs_a_number():
 
 def test_a_searched_ensemble_forecasts():
     model = SparseBayesNARXRegressorCV(
-        (1, 2), (3.0,), cv=2, n_estimators=2, hidden_layer_sizes=2
+        (1, 2), (3.0,), cv=2, n_estimators=2, hidden_layer_sizes=2, max_cycles=5
     ).fit(U[:PAST], Y[:PAST])
     assert len(model.estimators_) == 2
     ahead = model.forecast(X_future=BEHIND, n_paths=5)

@@ -69,6 +69,7 @@ def test_of_gaussian_errors_it_makes_the_gaussian_fit(seed):
     assert -10.0 < difference < 5.0
 
 
+@pytest.mark.slow
 def test_evidence_prefers_heavy_tails_where_they_are():
     X, y, heavy = heavy_tailed(3.0)
     gaussian = fit_static(X, y)

@@ -557,9 +557,8 @@ def test_max_time_ends_with_the_best_so_far():
     assert np.isfinite(hurried.predict(u, y_init=y[:2])).all()
 
 
-@pytest.mark.parametrize(
-    ("n_asked", "n"), [(8, 2), pytest.param(6, 1, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_asked", "n"), [(8, 2), (6, 1)])
 def test_networks_are_kept_though_the_time_is_over(monkeypatch, n_asked, n):
     """Before they were tried on as many stretches as the linear models."""
     u, y = record(400)

@@ -194,6 +194,7 @@ def spied():
     return SimpleNamespace(model=model, calls=calls)
 
 
+@pytest.mark.slow
 def test_the_winner_trains_on_from_where_it_is(spied):
     *compared, last = spied.calls
     assert last.stage == "training" and last.outcome.measured is not None
@@ -212,6 +213,7 @@ def test_the_winner_trains_on_from_where_it_is(spied):
     assert best.path[: len(before)] == before
 
 
+@pytest.mark.slow
 def test_trials_go_on_from_stage_to_stage(spied):
     """Nothing is trained twice, and what has ended runs no more."""
     *compared, _ = spied.calls

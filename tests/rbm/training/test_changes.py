@@ -192,6 +192,7 @@ def test_rounds_of_a_training_differ_by_what_is_told(seed):
     assert np.median(np.abs(levels)) < 2.0
 
 
+@pytest.mark.slow
 def test_a_mode_that_a_model_has_lost_is_no_longer_counted():
     """At first, units that are all alike overrate states that no chain comes to."""
     X, weights = clustered_rows(0), np.full((60, 17), 0.3)

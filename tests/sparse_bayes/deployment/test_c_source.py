@@ -5,7 +5,7 @@ import subprocess
 import numpy as np
 import pytest
 from compiled_c import FLAGS, CompiledModel, compiler
-from lagged_models import NAMES, fit, fit_model, new_record
+from lagged_models import TRIED, fit, fit_model, new_record
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import SparseBayesNARXRegressor
@@ -28,7 +28,7 @@ class Written:
         return CompiledModel(self.source, n_inputs, n_outputs, suffix)
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=TRIED)
 def written(request, tmp_path_factory):
     return Written(fit_model(request.param), tmp_path_factory.mktemp("c"))
 

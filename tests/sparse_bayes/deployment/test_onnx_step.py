@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from grids import first_by_default
-from lagged_models import NAMES, fit, fit_model, new_record
+from lagged_models import TRIED, fit, fit_model, new_record
 from numpy.testing import assert_allclose
 
 from skbayesnn import SparseBayesMLPRegressor
@@ -39,7 +39,7 @@ def run(model, U, states):
     return np.array(out)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TRIED)
 def test_it_is_the_model(name):
     model = fit_model(name)
     u, _ = new_record(model)

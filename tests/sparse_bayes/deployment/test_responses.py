@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fitted_models import equations_of, fitted_network, replace_fitted
 from grids import first_by_default
-from lagged_models import NAMES, fit, fit_model
+from lagged_models import TRIED, fit, fit_model
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import SparseBayesNARXRegressor
@@ -16,11 +16,11 @@ from skbayesnn.exceptions import ExtrapolationWarning
 from skbayesnn.sparse_bayes.deployment import operating_points as points
 from skbayesnn.sparse_bayes.prediction import posterior
 
-WITH_INPUTS = [name for name in NAMES if name != "autoregression"]
-AT_REST = [name for name in WITH_INPUTS if not name.startswith("difference")]
+WITH_INPUTS = [one for one in TRIED if one.values != ("autoregression",)]
+AT_REST = [one for one in WITH_INPUTS if "difference" not in one.values[0]]
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=TRIED)
 def space(request):
     return fit_model(request.param).to_state_space()
 

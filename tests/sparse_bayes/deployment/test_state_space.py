@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from complex_steps import assert_jacobians_are_exact
 from fitted_models import equations_of
-from lagged_models import MODELS, NAMES, fit, fit_model, new_record
+from lagged_models import MODELS, TRIED, fit, fit_model, new_record
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -19,7 +19,7 @@ N_BEFORE = 6
 LINEAR = SparseBayesNARXRegressor(1, 1, hidden_layer_sizes=())
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=TRIED)
 def model(request):
     return fit_model(request.param)
 

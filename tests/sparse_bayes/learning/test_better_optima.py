@@ -55,7 +55,8 @@ def begun_anew(settings, state, draw=None):
     return list(better_optima.begin_anew(*arguments)), len(drawn)
 
 
-@pytest.mark.parametrize("seed", first_by_default(range(3)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
 def test_a_fit_that_follows_its_noise_begins_anew(seed):
     """With 680 weights for 200 rows, one of three passed through all of them."""
     X, y = noisy(seed, 200, 30)

@@ -133,6 +133,7 @@ def test_a_signal_in_much_noise_is_not_given_up(n_seeds):
     assert np.median(gains) < 0.6
 
 
+@pytest.mark.slow
 def test_a_strength_above_one_gives_up_nothing_that_the_data_support():
     """The objective alone would leave the mean in five of six such fits."""
     rng = np.random.default_rng(0)

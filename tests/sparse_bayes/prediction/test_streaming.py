@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from lagged_models import MODELS, NAMES, fit, fit_model, new_record
+from lagged_models import MODELS, TRIED, fit, fit_model, new_record
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -17,7 +17,7 @@ from skbayesnn import SimulationState, SparseBayesNARXRegressor
 N_BEFORE = 6
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=TRIED)
 def model(request):
     return fit_model(request.param)
 

@@ -186,7 +186,7 @@ def test_a_search_asks_for_so_many(monkeypatch, kind):
         return 7
 
     monkeypatch.setattr(searched_ensemble, "enough_members", enough)
-    given = dict(n_estimators="auto", max_cycles=15, random_state=0, cv=3)
+    given = dict(n_estimators="auto", max_cycles=5, random_state=0, cv=3)
     if kind == "lags":
         model = estimator((2, 3), (3.0, 6.0), **given)
     else:
