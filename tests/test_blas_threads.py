@@ -83,11 +83,15 @@ RESULTS = {
     "NARX, ensemble": lambda: lagged(n_estimators=2, selection="validation"),
     "RBM": machine,
 }
+LONG = ("NARX, free run", "NARX, ensemble")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.DivergenceWarning")
-@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RESULTS],
+)
 def test_one_and_two_threads(name):
     found = []
     for n_threads in (1, 2):

@@ -47,15 +47,6 @@ SMALL_SEARCH = dict(
 ESTIMATORS = [
     SparseBayesMLPRegressor(max_cycles=4, random_state=0),
     SparseBayesNARXRegressor(skip_connection=False, max_cycles=4, random_state=0),
-    SparseBayesNARXRegressor(
-        3,
-        2,
-        hidden_layer_sizes=2,
-        focus="simulation",
-        n_estimators=2,
-        reg_lambda=0.0,
-        max_cycles=2,
-    ),
     SparseBayesNARXRegressorCV(
         (1,), (1.0,), cv=2, n_estimators=1, hidden_layer_sizes=1, max_cycles=1
     ),
@@ -76,6 +67,15 @@ ESTIMATORS = [
 ]
 # Fits of more work, and further settings.
 MORE_ESTIMATORS = [
+    SparseBayesNARXRegressor(
+        3,
+        2,
+        hidden_layer_sizes=2,
+        focus="simulation",
+        n_estimators=2,
+        reg_lambda=0.0,
+        max_cycles=2,
+    ),
     SparseBayesMLPRegressor((), reg_lambda=0.5, n_restarts=2),
     SparseBayesNARXRegressor(4, 0, hidden_layer_sizes=(), reg_lambda=0.0),
     SparseBayesMLPRegressor(random_state=0),

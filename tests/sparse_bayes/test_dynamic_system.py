@@ -505,11 +505,11 @@ def test_records_without_inputs(focus):
     t = np.arange(150)
     rng = np.random.default_rng(0)
     y = np.cos(0.4 * t) + 0.02 * rng.standard_normal(150)
-    model = quietly(dynamic(focus=focus, max_cycles=10, n_estimators=1), None, y)
+    model = quietly(dynamic(focus=focus, max_cycles=5, n_estimators=1), None, y)
     columns = (model.cv_results_[name] for name in ("model", "mean_test_error"))
     error = dict(zip(*columns, strict=True))
     assert error["states"] < 0.1 < error["mean"]
-    options = dict(kinds="states", max_cycles=10, n_estimators=1)
+    options = dict(kinds="states", max_cycles=5, n_estimators=1)
     alone = quietly(dynamic(focus=focus, **options), None, y)
     assert alone.kinds_ == ["states"]
     score = alone.score(None, y)

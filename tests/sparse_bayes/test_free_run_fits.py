@@ -158,6 +158,23 @@ def records():
     }
 
 
+# The default tests leave these out: others have each of their options, too.
+COVERED = (
+    "differences",
+    "heavy tails",
+    "two by two",
+    "two by two, gaps",
+    "inputs further back",
+    "lbfgs",
+    "diag",
+    "given noise",
+)
+CASES = [
+    pytest.param(case, marks=[pytest.mark.slow] * (case in COVERED))
+    for case in records()
+]
+
+
 @pytest.fixture(scope="module")
 def fits():
     """Every case fitted, when it is first asked for."""
@@ -184,7 +201,7 @@ def naive_stretches(model, U, Y, sessions):
     return naive.stretches(U, Y, regressors, run)[0]
 
 
-@pytest.mark.parametrize("case", records())
+@pytest.mark.parametrize("case", CASES)
 def test_last_error_is_that_of_the_training_free_run(fits, case):
     """By predictions, each of a stretch without its outputs."""
     model, u, y, sessions = fits(case)
@@ -203,7 +220,7 @@ def test_last_error_is_that_of_the_training_free_run(fits, case):
     assert (expected < np.nanstd(Y, axis=0)).all()
 
 
-@pytest.mark.parametrize("case", records())
+@pytest.mark.parametrize("case", CASES)
 def test_history(fits, case):
     history = fits(case)[0].history_
     horizon = history["horizon"]
@@ -215,7 +232,7 @@ def test_history(fits, case):
     assert fits(case)[0].n_cycles_ == len(horizon) == len(history["rmse"])
 
 
-@pytest.mark.parametrize("case", records())
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.MissingInputWarning")
 def test_predictions_of_the_training_record(fits, case):
     model, u, y, sessions = fits(case)

@@ -114,10 +114,10 @@ def test_what_is_tracked_is_the_likelihood_of_held_out_rows(fitted):
     assert model.score(X_val) > independent_score(X_val, digits(40))
 
 
-@mostly_rounds
+@pytest.mark.slow
 def test_the_fit_is_repeated_on_all_rows(fitted):
-    """Unless held-out rows were given, or it is not wanted."""
-    X, X_val = digits(40), digits(80)[40:]
+    """Unless it is not wanted."""
+    X = digits(40)
     never = of_training(fitted.kind, refit=False)
     partial = automatic(fitted.kind, **never).fit(X)
     assert_same_path(partial.history_, fitted.model.history_)
@@ -126,11 +126,16 @@ def test_the_fit_is_repeated_on_all_rows(fitted):
     for model, n_rows in [(partial, 36), (fitted.model, 40)]:
         counts = (n_rows + 1) / (1.0 + np.exp(-model.base_intercept_)) - 0.5
         assert_allclose(counts, np.round(counts), atol=1e-6)
-    few = of_training(fitted.kind, max_updates=20)
-    given, again = (
-        automatic(fitted.kind, **few | more).fit(X, X_val=X_val) for more in (never, {})
+
+
+@mostly_kind_rounds
+def test_a_fit_whose_held_out_rows_were_given_is_not_repeated(kind):
+    X, X_val = digits(40), digits(80)[40:]
+    once, again = (
+        automatic(kind, **of_training(kind, max_updates=20, refit=refit))
+        for refit in (False, True)
     )
-    assert_same_model(given, again)
+    assert_same_model(once.fit(X, X_val=X_val), again.fit(X, X_val=X_val))
 
 
 @pytest.mark.slow

@@ -537,7 +537,7 @@ def test_units_that_were_searched_start_the_training_if_they_gain(
         return outcome
 
     monkeypatch.setattr(adaptive, "train", judged)
-    model = choosing(max_updates=200).fit(mixture_data(300))
+    model = choosing(max_updates=100).fit(mixture_data(300))
     *compared, (last, of_last) = starts
     assert last == "training"
     of_random = [size for stage, size in compared if "searches" not in stage]

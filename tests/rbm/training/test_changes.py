@@ -209,7 +209,7 @@ def test_a_mode_that_a_model_has_lost_is_no_longer_counted():
 
 def test_a_point_keeps_states_for_the_next_round():
     """Of its own model, and as many as `n_states` says."""
-    for settings, adapting in spied_fit(0, max_updates=200)[:2]:
+    for settings, adapting in spied_fit(0, max_updates=200, refit=False)[:2]:
         current = adapting.current
         n_chains = len(current.state.chains)
         expected = changes.n_states(n_chains, plans.FIRST_ROUND), 17

@@ -39,6 +39,7 @@ def test_it_depends_on_neither_threads_nor_types():
         assert_array_equal(one.components_, other.components_)
 
 
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
 @pytest.mark.parametrize(
     "options",
     [

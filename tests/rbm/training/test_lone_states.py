@@ -21,6 +21,8 @@ from skbayesnn.rbm.training import lone_states
 from skbayesnn.rbm.training.job import Job
 from skbayesnn.rbm.training.rows import Rows
 
+pytestmark = pytest.mark.usefixtures("few_weighted_states")
+
 N_FEATURES = 30
 LONE = np.ones(N_FEATURES, dtype=np.uint8)
 

@@ -20,7 +20,7 @@ KINDS = {
     "pruned away": {"kappa_weight": 1e3},
     "difference": {"output": "difference"},
 }
-QUICK = ("relu, ensemble", "student_t, two outputs", "difference")
+QUICK = ("relu, ensemble", "student_t, two outputs")
 KINDS_TO_WRITE = [
     pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.slow)
     for kind in KINDS

@@ -10,7 +10,7 @@ from skbayesnn.datasets import make_coupled_drives
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="needs a compiler of C")
 KINDS = MIXTURES | {"differences": DIFFERENCES}
-QUICK = ("lags and states", "numbers of states")
+QUICK = ("lags and states",)
 KINDS_TO_WRITE = [
     pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.slow)
     for kind in KINDS

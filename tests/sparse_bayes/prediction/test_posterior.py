@@ -35,7 +35,9 @@ def fitted_network(case, used, n_features):
     return FittedNetwork(network, scaling, covariance, np.ones(n_outputs))
 
 
-@pytest.mark.parametrize("block_bytes", [1, 4000, 2**25])
+@pytest.mark.parametrize(
+    "block_bytes", [1, pytest.param(4000, marks=pytest.mark.slow), 2**25]
+)
 @pytest.mark.parametrize("skip", [False, True])
 @pytest.mark.parametrize("pruned", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("hidden", [(), (4,), (4, 3)])
