@@ -34,6 +34,17 @@ DYNAMIC = (
     SparseBayesNARXRegressorCV,
     SparseBayesStateSpaceRegressor,
 )
+# Of which fewer checks are enough by default: what is known to fail, and of data.
+SEARCHES = (DynamicSystemRegressor, SparseBayesNARXRegressorCV)
+MORE_DYNAMIC = (*SEARCHES, SparseBayesStateSpaceRegressor)
+OF_DATA = (
+    "check_dtype_object",
+    "check_estimators_dtypes",
+    "check_estimator_sparse_array",
+    "check_estimator_sparse_matrix",
+    "check_regressor_data_not_an_array",
+    "check_regressors_int",
+)
 
 
 def expected_failures(estimator):
@@ -130,9 +141,11 @@ def checks(estimators):
 
 
 def some_slow(mark):
-    """Predictions with arrays that are read from a file, by default of one regressor.
+    """Leave to the slow tests what other estimators are checked for by default.
 
-    The kernels of each kind are compiled once more for them.
+    Predictions with arrays that are read from a file are those of one regressor: the
+    kernels of each kind are compiled once more for them. Searches hand their data on to
+    estimators that are checked themselves.
     """
     names, cases = mark.args
     return pytest.mark.parametrize(names, map(perhaps_slow, cases), **mark.kwargs)
@@ -142,9 +155,14 @@ def perhaps_slow(case):
     estimator, check = getattr(case, "values", case)
     name = getattr(check, "func", check).__name__
     from_file = getattr(check, "keywords", {}).get("readonly_memmap", False)
-    if name != "check_estimators_pickle" or not from_file:
+    is_slow = (name in NOT_FOR_RECORDS and isinstance(estimator, MORE_DYNAMIC)) or (
+        isinstance(estimator, SEARCHES) and (name in OF_DATA or from_file)
+    )
+    if name == "check_estimators_pickle" and from_file:
+        is_slow = isinstance(estimator, DYNAMIC)
+    if not is_slow:
         return case
-    marks = pytest.mark.slow if isinstance(estimator, DYNAMIC) else ()
+    marks = [*getattr(case, "marks", ()), pytest.mark.slow]
     return pytest.param(estimator, check, marks=marks)
 
 

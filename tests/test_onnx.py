@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from grids import first_by_default
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -44,7 +45,7 @@ def test_an_rbm_before_a_classifier(skl2onnx, dtype):
     assert_allclose(probabilities, pipeline.predict_proba(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", first_by_default(["float32", "float64"]))
 def test_a_network_behind_a_scaler(skl2onnx, dtype):
     X, _ = data(dtype)
     y = np.tanh(X[:, 0]) + 0.1 * X[:, 1]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from grids import each_value_once
 from numpy.testing import assert_array_equal
 
 from skbayesnn import SparseBayesNARXRegressor
@@ -302,9 +303,13 @@ def universal(index):
 
 
 @pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.SamplingWarning")
-@pytest.mark.parametrize("given", ["index", "index without frequency", "column"])
-@pytest.mark.parametrize("index", CALENDARS.values(), ids=CALENDARS)
-def test_forecasts_go_on_by_the_calendar(index, given):
+@pytest.mark.parametrize(
+    *each_value_once(
+        name=list(CALENDARS), given=["index", "index without frequency", "column"]
+    )
+)
+def test_forecasts_go_on_by_the_calendar(name, given):
+    index = CALENDARS[name]
     X, n = FRAME.set_axis(index), 80
     if given == "index without frequency" and not hasattr(index, "to_timestamp"):
         X.index = index.copy()

@@ -8,6 +8,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from grids import each_value_once
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import (
     CLASSES,
@@ -62,8 +63,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize(*each_value_once(cls=CLASSES, kind=list(KINDS)))
 def test_same_model_for_the_same_content(cls, kind):
     X = toy_data()
     other = KINDS[kind](X)

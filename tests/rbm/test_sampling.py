@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from rbm_estimators import BOUND, small, toy_data, twin
 from sklearn.exceptions import DataConversionWarning
@@ -18,6 +19,11 @@ def either_way(request, monkeypatch):
     """Samples of few hidden units by the list of their states, or by chains."""
     if not request.param:
         monkeypatch.setattr(listed_states, "can_list", lambda rbm: False)
+
+
+mostly_listed = pytest.mark.parametrize(
+    "either_way", first_by_default([True, False]), indirect=True
+)
 
 
 def test_gibbs(fitted):
@@ -61,6 +67,7 @@ def test_clamped_samples_are_of_the_conditional_distribution(fitted):
 
 
 @pytest.mark.usefixtures("either_way")
+@mostly_listed
 def test_clamp_of_each_sample(fitted):
     n = 3000
     clamp = np.full((n, 6), np.nan)
@@ -415,6 +422,7 @@ def test_samples_have_modes_in_proportion(two_groups):
 
 
 @pytest.mark.usefixtures("either_way")
+@mostly_listed
 def test_clamped_samples_have_modes_in_proportion(two_groups):
     """Two features that contradict each other leave both groups possible."""
     model, V, p = two_groups

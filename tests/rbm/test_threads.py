@@ -188,7 +188,10 @@ def test_products(eager, density):
             ContrastiveDivergenceRBM(18, max_updates=200, random_state=0),
             marks=pytest.mark.slow,
         ),
-        FrankWolfeRBM(2, n_chains=40, n_corrective_steps=5, random_state=0),
+        pytest.param(
+            FrankWolfeRBM(2, n_chains=40, n_corrective_steps=5, random_state=0),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             FrankWolfeRBM(3, n_chains=40, alpha="learn", away_steps=True),
             marks=pytest.mark.slow,

@@ -609,6 +609,7 @@ def test_before_the_fit():
             getattr(model, call)(np.zeros((3, 1)))
 
 
+@pytest.mark.slow
 def test_lags_of_inputs_reach_over_missing_outputs():
     """Those longer than from one gap to the next had no complete window at all."""
     rng = np.random.default_rng(0)

@@ -376,6 +376,7 @@ def test_several_outputs():
     assert one.predict(U, Y[:, :1]).shape == (150, 1)
 
 
+@pytest.mark.slow
 def test_sessions():
     u, y = record(160)
     sessions = np.repeat([0, 1], 80)
@@ -618,6 +619,7 @@ def test_lags_grow_as_far_as_inputs_act():
     assert set(model.cv_results_["lag"][2:]) == {5}
 
 
+@pytest.mark.slow
 def test_a_linear_system_gets_a_linear_model():
     """Where no network is better, the simplest ARX model of those that are best."""
     rng = np.random.default_rng(0)

@@ -312,6 +312,7 @@ def test_fewer_states_are_no_better_if_they_predict_nothing(fewer, more, chosen)
         assert order_search._is_better(None, *fits) is chosen
 
 
+@pytest.mark.slow
 def test_states_that_the_outputs_do_not_need_are_pruned():
     """Five states are offered to a system of two."""
     U, y, number, _ = cases.records((200, 200), noise=0.05)

@@ -23,7 +23,12 @@ def test_exact_log_partition(n_units, n_features, fractional):
 
 @pytest.mark.parametrize(
     "n_units, n_features, fractional",
-    [(15, 16, False), (16, 15, False), (3, 15, True), (20, 21, False)],
+    [
+        (15, 16, False),
+        pytest.param(16, 15, False, marks=pytest.mark.slow),
+        (3, 15, True),
+        (20, 21, False),
+    ],
 )
 def test_exact_log_partition_of_many_states(n_units, n_features, fractional):
     """Summed over the other side, or, where that takes too long, without blocks."""

@@ -166,6 +166,7 @@ def test_units_without_weights_and_constant_features():
     assert shift_for(rbm, X) is None
 
 
+@pytest.mark.slow
 def test_weights_of_few_states_are_not_believed(monkeypatch):
     def few(sample):
         log_weights = sample.log_weights.copy()

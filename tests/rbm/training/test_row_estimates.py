@@ -39,6 +39,7 @@ def test_a_precise_estimate_follows_the_model_to_its_mode(monkeypatch):
     assert measure().validation > energy - expected + 5.0
 
 
+@pytest.mark.slow
 def test_the_model_is_followed_only_where_rows_leave_something_open(monkeypatch):
     rbm, _ = random_model(18, 17, 1, 0.5)
     rows = Rows(random_states(50, 17, dtype=np.uint8), 0.5)

@@ -79,6 +79,7 @@ def test_a_signal_that_was_taken_for_noise_is_found(seed):
     assert np.std(model.predict(X_new) - y_new) < 0.4 * np.std(y_new)
 
 
+@pytest.mark.slow
 def test_a_signal_in_an_input_of_a_dynamic_system_is_found():
     """All fits had ended with the linear part alone."""
     errors = []

@@ -244,9 +244,11 @@ def check_cycles(state, infos):
     assert_allclose(infos[-1].squared_errors, errors)
 
 
-@pytest.mark.parametrize("n_samples", [15, 60])
-@pytest.mark.parametrize("strength", [1.0, (1.0, 4.0)], ids=str)
-@pytest.mark.parametrize("curvature", ["full", "diag"])
+@pytest.mark.parametrize(
+    *each_value_once(
+        curvature=["full", "diag"], strength=[1.0, (1.0, 4.0)], n_samples=[15, 60]
+    )
+)
 def test_objective_along_a_fit(curvature, strength, n_samples):
     """The objective a fit reports is that of its state, pruned or not."""
     network = random_network((4, 4, 2))

@@ -127,6 +127,7 @@ def test_several_sessions(network):
     assert_allclose(factor, 1.0, atol=0.2)
 
 
+@pytest.mark.slow
 def test_a_search_learns_the_factor():
     u, y = output_error(400)
     model = SparseBayesNARXRegressorCV(

@@ -92,6 +92,7 @@ def test_a_killed_search_loses_one_fit(fits, tmp_path, options):
     assert_same(again, expected, u, y)
 
 
+@pytest.mark.slow
 def test_names_and_times_are_those_of_the_data(fits, tmp_path):
     pd = pytest.importorskip("pandas")
     u, y = record(60)
