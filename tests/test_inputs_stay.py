@@ -263,7 +263,7 @@ def expected(name, method):
             container,
             id=f"{name}-{container.__name__}",
             marks=[]
-            if container is read_only
+            if (container is read_only and name != "system")
             or (container in TELLING and name not in SEARCHES)
             or name in IN_ANY_CONTAINER
             else pytest.mark.slow,

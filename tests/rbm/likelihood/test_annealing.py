@@ -75,12 +75,13 @@ def test_intervals_of_ais_hold_the_exact_value(n_models, reverse):
     assert np.std(errors) > 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_seeds", "fractional"),
     [
         (200, False),
-        pytest.param(400, False, marks=pytest.mark.slow),
-        pytest.param(400, True, marks=pytest.mark.slow),
+        (400, False),
+        (400, True),
     ],
 )
 def test_forward_and_reverse_means_hold_the_exact_value(n_seeds, fractional):
