@@ -109,6 +109,7 @@ def summary(results, cut_short=False):
         f"standard deviations of y ({', '.join(parts)})"
         f"{_of_stretches(folds.sum()) if cut_short else ''}"
         f"{_of_spread(errors[chosen][folds])}"
+        f"{_of_drift(results['drift'][chosen], error[chosen])}"
     )
 
 
@@ -118,6 +119,14 @@ def _of_spread(errors):
     if not high > UNEVEN * low:
         return ""
     return f"; from {low:.2g} to {high:.2g} on single stretches"
+
+
+def _of_drift(drift, error):
+    """That the error promises too much: known rows hold runs, new records do not."""
+    # NaN where it was not measured
+    if not drift > error:
+        return ""
+    return f"; expect more in a new record, where fits drift apart by {drift:.2g}"
 
 
 def _of_stretches(n):

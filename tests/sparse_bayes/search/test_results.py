@@ -24,3 +24,23 @@ def test_an_error_that_depends_on_the_stretch_is_told(errors, told):
     references = {"mean": np.ones(3), "last value": np.ones(3)}
     results = summarize(table, [candidate], references)
     assert summary(results).endswith(f"(mean 1, last value 1){told}")
+
+
+@pytest.mark.parametrize(
+    ("drift", "told"),
+    [
+        (0.31, "; expect more in a new record, where fits drift apart by 0.31"),
+        (0.1, ""),
+        # where nothing integrates, it is not measured
+        (None, ""),
+    ],
+)
+def test_a_drift_that_exceeds_the_error_is_told(drift, told):
+    table, candidate = Table(3), Candidate("network", "simulation", 2, 6.0, True)
+    for fold in range(3):
+        table.add(candidate, fold, 0.2)
+    if drift is not None:
+        table.drifts[candidate] = drift
+    references = {"mean": np.ones(3), "last value": np.ones(3)}
+    results = summarize(table, [candidate], references)
+    assert summary(results).endswith(f"(mean 1, last value 1){told}")
