@@ -16,6 +16,7 @@ from .attributes import (
 from .dynamic_predictor import DynamicPredictorMixin
 from .exports import ExportMixin
 from .forecasting import ForecastMixin
+from .learning.linear_order import least_states
 from .narx_cv import SparseBayesNARXRegressorCV
 from .parameters import (
     DYNAMIC_CONSTRAINTS,
@@ -31,6 +32,7 @@ from .search.samples import without_outliers
 from .search.scored_rows import rows_for_all
 from .search.search_space import ACTIVATIONS, FEW_CYCLES, STATES, make_grid
 from .search.searched_ensemble import search_members
+from .search.states_round import MAX_STATES
 from .state_space_network import SparseBayesStateSpaceRegressor
 from .training_record import check_training_record, no_sample_weight
 
@@ -118,9 +120,10 @@ class DynamicSystemRegressor(
     lags : "auto" or array-like of int, default="auto"
         Candidates for the longest lag, as in :class:`SparseBayesNARXRegressorCV`.
     n_states : "auto" or array-like of int, default="auto"
-        Candidates for the number of hidden states before pruning. "auto" is 4, for
-        differences also one more than there are outputs, and more as long as the
-        largest number is the best.
+        Candidates for the number of hidden states before pruning. "auto" is 4, or 6 to
+        10 if a linear model with fewer misses a part of what the system does, as of
+        structures with several modes; for differences also one more than there are
+        outputs; and more as long as the largest number is the best.
     reg_lambdas : "auto" or array-like of float, default="auto"
         Candidates for ``reg_lambda`` of networks of both kinds. "auto" begins with 6
         and 20 for lags, with 5 for hidden states.
@@ -303,7 +306,8 @@ class DynamicSystemRegressor(
         data, offered = self._as_rows_allow(data, kinds, lags, states)
         settings = self._settings_of_fits(of_lags, data)
         space = of_lags._search_space(data, lags, strengths, longest)
-        space = space._replace(**self._grids_of_states(states, settings), **offered)
+        grids = self._grids_of_states(data.given, states, settings)
+        space = space._replace(**grids, **offered)
         callbacks = Callbacks(self, X, y)
         task = callbacks.begin_fit(None)
         options = settings, space, callbacks, task, COLUMNS_OF_KINDS
@@ -351,12 +355,16 @@ class DynamicSystemRegressor(
         copy_input_attributes(self, search)
         return search
 
-    def _grids_of_states(self, states, settings):
+    def _grids_of_states(self, given, states, settings):
         """Fields of the `SearchSpace`: what is tried of networks of hidden states."""
+        first = STATES
+        if isinstance(states, str) and "states" in check_kinds(self.kinds):
+            numbers = range(STATES[0], MAX_STATES + 1, 2)
+            first = (least_states(given.U, given.Y, given.starts, numbers),)
         units = check_hidden_layer_sizes(settings.states["hidden_layer_sizes"])
         cycles = {min(self.max_cycles, FEW_CYCLES), self.max_cycles}
         return {
-            "states": make_grid(states, STATES),
+            "states": make_grid(states, first),
             "activations": ACTIVATIONS if units else ACTIVATIONS[:1],
             "states_cycles": tuple(sorted(cycles)),
         }

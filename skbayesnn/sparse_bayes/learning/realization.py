@@ -27,12 +27,12 @@ class LinearSystem(NamedTuple):
     D: np.ndarray
 
 
-def realize(U, Y, starts, n_states, lag):
+def realize(U, Y, starts, n_states, lag, damped=True):
     """A `LinearSystem` of at most ``n_states`` states, from scaled records.
 
-    Rows with a missing value in their window of ``lag`` rows are left out. There may be
-    fewer states than asked for: no more than the responses have, and none where no
-    window is complete.
+    It may be unstable, unless it is ``damped``. Rows with a missing value in their
+    window of ``lag`` rows are left out. There may be fewer states than asked for: no
+    more than the responses have, and none where no window is complete.
     """
     D, of_inputs, of_outputs = fit_arx(U, Y, starts, lag)
     if not U.shape[1]:
@@ -42,6 +42,7 @@ def realize(U, Y, starts, n_states, lag):
     if not np.isfinite(G).all():
         G = np.zeros_like(G)
     A, B, C = _ho_kalman(G[1:], lag, n_states)
+    A = _damped(A) if damped else A
     B, D = B[:, : U.shape[1]], D[:, : U.shape[1]]
     return _of_unit_variance(LinearSystem(A, B, C, D), U, starts)
 
@@ -101,7 +102,7 @@ def _ho_kalman(G, size, n_states):
     A = np.linalg.lstsq(
         observability[:-n_outputs], observability[n_outputs:], rcond=None
     )[0]
-    return _damped(A), reachability[:, :n_inputs], observability[:n_outputs]
+    return A, reachability[:, :n_inputs], observability[:n_outputs]
 
 
 def _damped(A):

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from ..learning.realization import can_fit_arx
 
-# Grids of "auto".
+# Grids of "auto". States begin with more where linear models need them, see
+# `linear_order`.
 LAGS = (5, 10, 20)
 STRENGTHS = (6.0, 20.0)
 STATES = (4,)

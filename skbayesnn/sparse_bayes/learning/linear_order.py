@@ -1,0 +1,84 @@
+"""How many states a linear model of a record needs, at the least.
+
+A structure with several modes needs two states for each. With fewer, networks of hidden
+states miss modes, and a search would give up on them before it tries more. Linear
+systems with so many states follow from one ARX model, see `realization`.
+"""
+
+import numpy as np
+
+from ..records.lags import usual_length
+from ..records.state_runs import without_gaps
+from .realization import realize
+
+# Lags of the ARX model, and rows that are looked at.
+LAGS, ROWS = 15, 2000
+# States with which a linear model errs so many times more than with others miss a part
+# of the memory, for a network as well. Smaller errors, in deviations, are none.
+TOO_FEW, NOTHING = 1.5, 0.02
+
+
+def least_states(U, Y, starts, numbers):
+    """The first of the numbers of states with which a linear model misses nothing.
+
+    Parameters
+    ----------
+    U, Y : (n_rows, n_inputs) and (n_rows, n_outputs), NaN where missing
+    starts : (n_sessions + 1,) first rows of the sessions, and n_rows
+    numbers : sorted sequence of int
+
+    Returns
+    -------
+    n_states : int
+        The first of ``numbers`` where no input moves the outputs.
+    """
+    n_rows = min(ROWS, len(U))
+    starts = np.append(starts[starts < n_rows], n_rows)
+    try:
+        U, Y, starts = without_gaps(U[:n_rows], Y[:n_rows], starts)
+    except ValueError:
+        # no output is known there
+        return numbers[0]
+    if not U.shape[1]:
+        return numbers[0]
+    U, Y = _scaled(U), _scaled(Y)
+    lag = max(1, min(LAGS, usual_length(starts) // 3))
+    with np.errstate(all="ignore"):
+        errors = np.array([_error(U, Y, starts, n, lag) for n in numbers])
+    enough = errors <= TOO_FEW * max(errors.min(), NOTHING)
+    return numbers[int(enough.argmax())]
+
+
+def _scaled(values):
+    deviation = np.nanstd(values, axis=0)
+    return (values - np.nanmean(values, axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+def _error(U, Y, starts, n_states, lag):
+    """Root mean square of a free run: of the system as it is, or damped if better.
+
+    One that was found from noisy rows may be unstable; of one that is lightly damped,
+    damping takes away what it remembers.
+    """
+    errors = []
+    for damped in (False, True):
+        system = realize(U, Y, starts, n_states, lag, damped)
+        left = Y - _free_run(system, U, starts)
+        error = np.sqrt(np.nanmean((left - np.nanmean(left, axis=0)) ** 2))
+        errors.append(error if np.isfinite(error) else np.inf)
+    return min(errors)
+
+
+def _free_run(system, U, starts):
+    """Outputs of a linear system that is at rest where a session begins.
+
+    Were its state there learned, many states would follow how a record begins.
+    """
+    A, B, C, D = system
+    outputs, driven = U @ D.T, U @ B.T
+    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        x = np.zeros(len(A))
+        for t in range(start, stop):
+            outputs[t] += C @ x
+            x = A @ x + driven[t]
+    return outputs
