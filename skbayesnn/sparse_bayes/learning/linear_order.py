@@ -9,7 +9,7 @@ import numpy as np
 
 from ..records.lags import usual_length
 from ..records.state_runs import without_gaps
-from .realization import realize
+from .realization import can_fit_arx, realize
 
 # Lags of the ARX model, and rows that are looked at.
 LAGS, ROWS = 15, 2000
@@ -41,10 +41,13 @@ def least_states(U, Y, starts, numbers):
         return numbers[0]
     if not U.shape[1]:
         return numbers[0]
-    U, Y = _scaled(U), _scaled(Y)
-    lag = max(1, min(LAGS, usual_length(starts) // 3))
+    lag, n_signals = min(LAGS, usual_length(starts) // 3), U.shape[1] + Y.shape[1]
+    # bound: down to one lag
+    while not can_fit_arx(max(lag, 1), n_signals, len(U)):
+        lag -= 1
     with np.errstate(all="ignore"):
-        errors = np.array([_error(U, Y, starts, n, lag) for n in numbers])
+        U, Y = _scaled(U), _scaled(Y)
+        errors = np.array([_error(U, Y, starts, n, max(lag, 1)) for n in numbers])
     enough = errors <= TOO_FEW * max(errors.min(), NOTHING)
     return numbers[int(enough.argmax())]
 
@@ -62,7 +65,11 @@ def _error(U, Y, starts, n_states, lag):
     """
     errors = []
     for damped in (False, True):
-        system = realize(U, Y, starts, n_states, lag, damped)
+        try:
+            system = realize(U, Y, starts, n_states, lag, damped)
+        except np.linalg.LinAlgError:
+            # responses that grow without bound have no basis that could be found
+            return np.inf
         left = Y - _free_run(system, U, starts)
         error = np.sqrt(np.nanmean((left - np.nanmean(left, axis=0)) ** 2))
         errors.append(error if np.isfinite(error) else np.inf)

@@ -80,6 +80,21 @@ def test_where_nothing_is_told_the_first_number_is_tried(u, y):
     assert least_states(u, y, whole(y), NUMBERS) == 4
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n_rows", [20, 60])
+def test_few_rows_of_noise_need_no_states(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    u, y = rng.standard_normal((n_rows, 1)), rng.standard_normal((n_rows, 1))
+    assert least_states(u, y, whole(y), NUMBERS) == 4
+
+
+def test_outputs_that_grow_without_bound_are_no_error():
+    u = np.random.default_rng(0).standard_normal((120, 1))
+    y = np.exp(0.9 * np.arange(120.0))[:, None] + 0.0 * u
+    least = least_states(u, y, whole(y), NUMBERS)
+    assert least in NUMBERS
+
+
 def test_a_search_begins_with_as_many_states_as_a_linear_model_needs():
     u, y = structure(4)
     options = {"max_cycles": 1, "n_estimators": 1, "output": "level", "cv": 3}
