@@ -265,12 +265,22 @@ def _when_both_lose(settings, plan, best):
     if settings.enumerates:
         # without chains and step size
         return _less_decay(settings, plan, best)
-    is_slow = plan.correlation > _FORGOTTEN
+    is_slow = plan.correlation > _FORGOTTEN or _smaller_steps_in_vain(plan, best)
     faster = mix_faster(settings, plan, best.state) if is_slow else None
     # chains that follow first, then less of a decay that takes more than it gives, then
     # a model that changes more slowly
     weaker = _less_decay(settings, plan, best)
     return faster or weaker or plan._replace(rate=_RATE_FACTOR * plan.rate)
+
+
+def _smaller_steps_in_vain(plan, best):
+    """Whether the best model is that of larger steps, also after smaller ones.
+
+    Chains that follow these, and forget where they were, may yet all be in modes of the
+    data, and miss another one that the model prefers. Only temperatures lead there.
+    """
+    of_best = best.path[-1].segment.first_rate if best.path else np.inf
+    return plan.rate < of_best and best.validation <= plan.score_at_change
 
 
 def _more_decay(settings, n_rows, plan):

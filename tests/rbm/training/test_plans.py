@@ -87,6 +87,21 @@ def test_chains_that_forget_ask_for_smaller_steps():
     assert found.plan.n_replicas > 1 and found.plan.rate == 0.1
 
 
+def test_after_smaller_steps_in_vain_chains_that_forget_get_temperatures():
+    """All of them may be where the data are, and miss a mode that the model prefers."""
+    best = BEST._replace(path=path_of([2000], [-30.0]))
+    rate = best.path[-1].segment.first_rate
+    plan = dict(n_losses=1, correlation=0.05, score_at_change=-30.0)
+    found, done = decide(WORSE, best, rate=0.5 * rate, **plan)
+    assert not done and found.current is best and found.plan.n_replicas > 1
+    # where the steps are still those of the best model, or smaller ones have helped
+    found, _ = decide(WORSE, best, rate=rate, **plan)
+    assert found.plan.n_replicas == 1 and found.plan.rate < rate
+    plan["score_at_change"] = -31.0
+    found, _ = decide(WORSE, best, rate=0.5 * rate, **plan)
+    assert found.plan.n_replicas == 1 and found.plan.rate < 0.5 * rate
+
+
 @pytest.mark.parametrize("of_best, expected", [(0.0, 0.02), (0.03, np.sqrt(0.0018))])
 def test_a_decay_that_takes_from_both_is_weakened(of_best, expected):
     """Towards that of the best model, a third at a time."""
