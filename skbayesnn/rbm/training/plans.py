@@ -5,8 +5,9 @@ After each round, the log-likelihoods of training and validation rows decide:
 - The validation rows gained: training continues.
 - Both lost, and the validation rows did so in two rounds: the chains no longer follow
   the model. Training returns to the best model, with one change, the first of these
-  that is possible: more temperatures, unless the chains forget quickly where they were;
-  a smaller weight decay, if the best model had less; half of the step size.
+  that is possible: more temperatures, unless the chains forget quickly where they were
+  and no smaller step was in vain; a smaller weight decay, if the best model had less;
+  half of the step size.
 - The validation rows lost in two rounds while the training rows gained: the model
   overfits. Training returns to the best model, with a larger weight decay. It does the
   same where several rounds with a weight decay have gained next to nothing (`gains`),
