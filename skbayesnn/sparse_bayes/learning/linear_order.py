@@ -30,7 +30,7 @@ def least_states(U, Y, starts, numbers):
     Returns
     -------
     n_states : int
-        The first of ``numbers`` where no input moves the outputs.
+        The smallest of them where no linear model can be learned.
     """
     n_rows = min(ROWS, len(U))
     starts = np.append(starts[starts < n_rows], n_rows)
