@@ -316,7 +316,6 @@ def assert_same(one, other, u, y):
         assert_array_equal(first, second)
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_model(monkeypatch, data):
     u, y = data
     choose(monkeypatch, OF_STATES, OF_LAGS)

@@ -619,7 +619,6 @@ def test_lags_grow_as_far_as_inputs_act():
     assert set(model.cv_results_["lag"][2:]) == {5}
 
 
-@pytest.mark.slow
 def test_a_linear_system_gets_a_linear_model():
     """Where no network is better, the simplest ARX model of those that are best."""
     rng = np.random.default_rng(0)
