@@ -376,7 +376,6 @@ def test_several_outputs():
     assert one.predict(U, Y[:, :1]).shape == (150, 1)
 
 
-@pytest.mark.slow
 def test_sessions():
     u, y = record(160)
     sessions = np.repeat([0, 1], 80)
