@@ -257,9 +257,9 @@ for convert in [
 """
 
 SIMULATION = """
-simulation()
+simulation(horizon=3)
 simulation(X[:40, :2], y[:40])
-simulation(y=Y)
+simulation(y=Y, horizon=3)
 for hidden in [(), (30,), (3, 2)]:
     simulation(hidden_layer_sizes=hidden)
 for pruning in [dict(kappa_weight=0.3), dict(kappa_weight=1e3)]:
