@@ -31,7 +31,7 @@ from .training_result import Training
 # one, and to repeat it on all rows.
 COMPARED = 0.4
 # Fraction of the time for trainings; the rest is for estimates and checks behind them.
-_TRAINED = 0.9
+_TRAINED = 0.8
 # A round takes longer.
 _LEAST_SECONDS = 1e-9
 
@@ -159,12 +159,13 @@ def _updates_left(job, plan, seconds):
 def _decide(settings, job, adapting, number, left):
     """What follows a round, as `plans.decide`; the last one begins at the best point.
 
-    That is by precise estimates.
+    That is by precise estimates, if there is time for them.
     """
     settings = settings._replace(refit=settings.refit and job.whole is not None)
     adapting, done = plans.decide(settings, len(job.train), adapting, left)
-    if adapting.plan.cools and not done:
-        adapting = precise_estimates.reconsider(settings, job, adapting, number, left)
+    begins_last = adapting.plan.cools and not done
+    if begins_last and adapting.plan.reason != gains.NO_TIME:
+        adapting = precise_estimates.reconsider(settings, job, adapting, number)
     return adapting, done
 
 

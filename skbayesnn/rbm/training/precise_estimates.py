@@ -16,11 +16,8 @@ from .start import base_of
 _MEASURED, _N_BETAS = 0.1, (200, 2000)
 
 
-def reconsider(settings, job, adapting, number, left=np.inf):
-    """The `Adapting` at the best of the points that only chance may tell apart.
-
-    There is time for ``left`` updates.
-    """
+def reconsider(settings, job, adapting, number):
+    """The `Adapting` at the best of the points that only chance may tell apart."""
     best, plan = adapting.best, adapting.plan
     points = [best]
     for other in adapting.others:
@@ -30,7 +27,7 @@ def reconsider(settings, job, adapting, number, left=np.inf):
         measured = measure(settings, job, points, number)
         k = int(np.argmax([one.validation for one in measured]))
         best = measured_point(points[k], measured[k])
-    plan = plan._replace(n_updates=plans.last_round(settings, best, left))
+    plan = plan._replace(n_updates=plans.last_round(settings, best))
     return adapting._replace(current=best, best=best, plan=plan, others=())
 
 
