@@ -56,7 +56,7 @@ def main():
     for n_workers in (1, 2):
         with (
             LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, dashboard_address=None
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
             ) as cluster,
             Client(cluster),
             joblib.parallel_config("dask"),

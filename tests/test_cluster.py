@@ -44,7 +44,7 @@ V = RNG.random((80, 30)) < 0.4
 @pytest.fixture(scope="module")
 def client():
     """Of two processes with a thread each."""
-    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     with (
         distributed.LocalCluster(**options) as cluster,
         distributed.Client(cluster) as client,
