@@ -9,7 +9,7 @@ import numpy as np
 
 from ..records.lags import usual_length
 from ..records.state_runs import without_gaps
-from .realization import can_fit_arx, realize
+from .realization import can_fit_arx, of_responses, responses, states_of
 
 # Lags of the ARX model, and rows that are looked at.
 LAGS, ROWS = 15, 2000
@@ -47,7 +47,12 @@ def least_states(U, Y, starts, numbers):
         lag -= 1
     with np.errstate(all="ignore"):
         U, Y = _scaled(U), _scaled(Y)
-        errors = np.array([_error(U, Y, starts, n, max(lag, 1)) for n in numbers])
+        try:
+            G = responses(U, Y, starts, max(lag, 1))
+            errors = np.array([_error(G, U, Y, starts, n) for n in numbers])
+        except np.linalg.LinAlgError:
+            # responses that grow without bound have no basis that could be found
+            return numbers[0]
     enough = errors <= TOO_FEW * max(errors.min(), NOTHING)
     return numbers[int(enough.argmax())]
 
@@ -57,35 +62,17 @@ def _scaled(values):
     return (values - np.nanmean(values, axis=0)) / np.where(deviation > 0, deviation, 1)
 
 
-def _error(U, Y, starts, n_states, lag):
+def _error(G, U, Y, starts, n_states):
     """Root mean square of a free run: of the system as it is, or damped if better.
 
     One that was found from noisy rows may be unstable; of one that is lightly damped,
-    damping takes away what it remembers.
+    damping takes away what it remembers. The run begins at rest: were its state there
+    learned, many states would follow how a record begins.
     """
     errors = []
     for damped in (False, True):
-        try:
-            system = realize(U, Y, starts, n_states, lag, damped)
-        except np.linalg.LinAlgError:
-            # responses that grow without bound have no basis that could be found
-            return np.inf
-        left = Y - _free_run(system, U, starts)
+        system = of_responses(G, U, starts, n_states, damped)
+        left = Y - states_of(system, U, starts) @ system.C.T - U @ system.D.T
         error = np.sqrt(np.nanmean((left - np.nanmean(left, axis=0)) ** 2))
         errors.append(error if np.isfinite(error) else np.inf)
     return min(errors)
-
-
-def _free_run(system, U, starts):
-    """Outputs of a linear system that is at rest where a session begins.
-
-    Were its state there learned, many states would follow how a record begins.
-    """
-    A, B, C, D = system
-    outputs, driven = U @ D.T, U @ B.T
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
-        x = np.zeros(len(A))
-        for t in range(start, stop):
-            outputs[t] += C @ x
-            x = A @ x + driven[t]
-    return outputs

@@ -27,23 +27,36 @@ class LinearSystem(NamedTuple):
     D: np.ndarray
 
 
-def realize(U, Y, starts, n_states, lag, damped=True):
+def realize(U, Y, starts, n_states, lag):
     """A `LinearSystem` of at most ``n_states`` states, from scaled records.
 
-    It may be unstable, unless it is ``damped``. Rows with a missing value in their
-    window of ``lag`` rows are left out. There may be fewer states than asked for: no
-    more than the responses have, and none where no window is complete.
+    Rows with a missing value in their window of ``lag`` rows are left out. There may be
+    fewer states than asked for: no more than the responses have, and none where no
+    window is complete.
+    """
+    return of_responses(responses(U, Y, starts, lag), U, starts, n_states)
+
+
+def responses(U, Y, starts, lag):
+    """G (2 lag + 1, n_outputs, n_signals) of a long ARX model.
+
+    Zero behind the first if they exceed all numbers.
     """
     D, of_inputs, of_outputs = fit_arx(U, Y, starts, lag)
     if not U.shape[1]:
         # what the errors of the model set off dies out as what was there at the start
         D, of_inputs = np.eye(Y.shape[1]), np.zeros_like(of_outputs)
-    G = _responses(D, of_inputs, of_outputs)
+    G = _unrolled(D, of_inputs, of_outputs)
     if not np.isfinite(G).all():
-        G = np.zeros_like(G)
-    A, B, C = _ho_kalman(G[1:], lag, n_states)
+        G[1:] = 0.0
+    return G
+
+
+def of_responses(G, U, starts, n_states, damped=True):
+    """A `LinearSystem` that responds like this, and is stable if ``damped``."""
+    A, B, C = _ho_kalman(G[1:], len(G) // 2, n_states)
     A = _damped(A) if damped else A
-    B, D = B[:, : U.shape[1]], D[:, : U.shape[1]]
+    B, D = B[:, : U.shape[1]], G[0][:, : U.shape[1]]
     return _of_unit_variance(LinearSystem(A, B, C, D), U, starts)
 
 
@@ -74,7 +87,7 @@ def fit_arx(U, Y, starts, lag):
     return D, lagged[:, :, :n_inputs], lagged[:, :, n_inputs:]
 
 
-def _responses(D, of_inputs, of_outputs):
+def _unrolled(D, of_inputs, of_outputs):
     """G (2 lag + 1, n_y, n_u)."""
     lag = len(of_inputs)
     G = np.zeros((2 * lag + 1, *D.shape))
@@ -121,10 +134,17 @@ def _damped(A):
 def _of_unit_variance(system, U, starts):
     """The same system with states that have variance one in the record."""
     A, B, C, D = system
+    states = states_of(system, U, starts)
+    scale = states.std(axis=0)
+    scale[scale < 1e-9] = 1.0
+    return LinearSystem(A * scale / scale[:, None], B / scale[:, None], C * scale, D)
+
+
+def states_of(system, U, starts):
+    """States (n_rows, n_states) in a record, at rest where a session begins."""
+    A, B, _, _ = system
     states = np.zeros((len(U), len(A)))
     for start, stop in zip(starts[:-1], starts[1:], strict=True):
         for t in range(start, stop - 1):
             states[t + 1] = A @ states[t] + B @ U[t]
-    scale = states.std(axis=0)
-    scale[scale < 1e-9] = 1.0
-    return LinearSystem(A * scale / scale[:, None], B / scale[:, None], C * scale, D)
+    return states
