@@ -29,6 +29,14 @@ def first_by_default(values, n=1):
     return [*values[:n], *[pytest.param(v, marks=pytest.mark.slow) for v in values[n:]]]
 
 
+def without_by_default(left_out, values):
+    """The values for `parametrize`, those that are left out with the slow tests."""
+    return [
+        pytest.param(value, marks=[pytest.mark.slow] * (value in left_out))
+        for value in values
+    ]
+
+
 def mostly_pandas():
     """For the fixture `frames`, where both libraries have the code in common."""
     libraries = ["pandas", pytest.param("polars", marks=pytest.mark.slow)]

@@ -3,8 +3,8 @@
 import warnings
 
 import numpy as np
-import pytest
 from fitted_models import make_ensemble
+from grids import without_by_default
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayesnn import SparseBayesNARXRegressor
@@ -70,9 +70,7 @@ NAMES = [*MODELS, "other lags"]
 # The default tests leave these out: others have each of their options, too.
 COVERED = ("default", "FIR", "two by two", "ensemble", "difference")
 # The names for `parametrize`, and for fixtures.
-TRIED = [
-    pytest.param(name, marks=[pytest.mark.slow] * (name in COVERED)) for name in NAMES
-]
+TRIED = without_by_default(COVERED, NAMES)
 
 
 def fit_model(name):

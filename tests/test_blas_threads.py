@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import without_by_default
 from scipy.signal import lfilter
 from threadpoolctl import threadpool_limits
 
@@ -88,10 +89,7 @@ LONG = ("NARX, free run", "NARX, ensemble")
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::skbayesnn.exceptions.DivergenceWarning")
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RESULTS],
-)
+@pytest.mark.parametrize("name", without_by_default(LONG, RESULTS))
 def test_one_and_two_threads(name):
     found = []
     for n_threads in (1, 2):

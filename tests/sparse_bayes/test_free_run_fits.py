@@ -22,7 +22,7 @@ from free_run_cases import (
     rms,
     two_by_two,
 )
-from grids import each_value_once, first_by_default
+from grids import each_value_once, first_by_default, without_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -169,10 +169,7 @@ COVERED = (
     "diag",
     "given noise",
 )
-CASES = [
-    pytest.param(case, marks=[pytest.mark.slow] * (case in COVERED))
-    for case in records()
-]
+CASES = without_by_default(COVERED, records())
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import without_by_default
 from interrupts import interrupt
 from numpy.testing import assert_array_equal
 from rbm_checkpoints import (
@@ -213,10 +214,7 @@ def test_finished_units_are_not_repeated(left, monkeypatch, tmp_path):
     assert model.fine_tune_.n_iter_ > 1
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in CASES],
-)
+@pytest.mark.parametrize("case", without_by_default(LONG, CASES))
 def test_a_finished_fit_returns_at_once(case, tmp_path, monkeypatch):
     path = tmp_path / "state"
     first = fit(case, path)
