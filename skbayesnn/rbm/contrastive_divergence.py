@@ -100,12 +100,8 @@ class ContrastiveDivergenceRBM(BaseRBM):
         {{max_gap}}
     {{checkpoint}}
     max_time : float or None, default=None
-        Seconds that a fit with ``max_iter="auto"`` may take. Training ends when there
-        is just time left to let the step size fall and to repeat the training on all
-        rows. At least one round of updates is made, and checks at the end take as long
-        as they do. What is found in a limited time depends on the machine and on
-        ``n_jobs``. With a ``checkpoint``, it counts from the beginning of each call; a
-        fit that it has ended is complete, and more time does not go on with it.
+        Seconds that a fit with ``max_iter="auto"`` may take.
+        {{max_time}}
     warm_start : bool, default=False
         Whether to continue from the previous fit, with its units whatever
         ``n_components`` is now, for ``max_iter`` more epochs, or, with "auto", until

@@ -173,13 +173,8 @@ class FrankWolfeRBM(BaseRBM):
         {{max_gap}}
     {{checkpoint}}
     max_time : float or None, default=None
-        Seconds that a fit with ``n_components="auto"`` may take. Behind two fifths of
-        them, no other size or start is tried. The best one trains on until there is
-        just time left to let the step size fall and to repeat the training on all rows.
-        At least one round of updates is made, and checks at the end take as long as
-        they do. What is found in a limited time depends on the machine and on
-        ``n_jobs``. With a ``checkpoint``, it counts from the beginning of each call; a
-        fit that it has ended is complete, and more time does not go on with it.
+        Seconds that a fit with ``n_components="auto"`` may take.
+        {{max_time}}
     warm_start : bool, default=False
         Whether to continue from the previous fit, up to a raised ``n_components``, or,
         with "auto", by training the earlier units further. From weights of units other
