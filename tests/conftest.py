@@ -22,6 +22,8 @@ from skbayesnn.sparse_bayes.prediction import step_noise
 os.environ["MPLBACKEND"] = "Agg"
 
 pytest_runtest_setup = pytest_runtest_call = limited
+# no doctests are looked for in these: several folders at once have one each
+collect_ignore_glob = ["**/conftest.py"]
 
 
 def pytest_collection_finish():

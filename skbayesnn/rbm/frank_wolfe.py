@@ -177,7 +177,8 @@ class FrankWolfeRBM(BaseRBM):
         {{max_time}}
     warm_start : bool, default=False
         Whether to continue from the previous fit, up to a raised ``n_components``, or,
-        with "auto", by training the earlier units further. From weights of units other
+        with "auto", by training the earlier units further. Fewer units than those of
+        the previous fit raise a ValueError. From weights of units other
         than 1, no fit goes on with ``alpha="count"``. A fit that is interrupted
         by Ctrl-C then keeps the last finished step of a growth, or the best round of a
         training.
@@ -600,6 +601,16 @@ class FrankWolfeRBM(BaseRBM):
             warm_start=self.warm_start,
         )
 
+    def _check_number_of_units(self):
+        """Refuse a warm start that would have to take units away."""
+        fitted = getattr(self, "n_components_", 0)
+        if self.warm_start and self.n_components < fitted:
+            raise ValueError(
+                f"With warm_start=True, n_components={self.n_components} must be at "
+                f"least the {fitted} units of the earlier fit, to which units are "
+                "added. Give at least as many, or set warm_start=False to begin anew."
+            )
+
     def _check_parameters(self, automatic_size):
         """Refuse what cannot be combined."""
         if self.fine_tune is not None:
@@ -612,6 +623,7 @@ class FrankWolfeRBM(BaseRBM):
                     f"n_components={self.n_components!r}. Set one of them only, or "
                     "max_time of fine_tune."
                 )
+            self._check_number_of_units()
             return
         if self.alpha != "count" or self.init is not None:
             raise ValueError(

@@ -37,6 +37,16 @@ def test_warm_start_with_more_units(alpha):
     assert model.set_params(warm_start=False, n_components=2).fit(X).n_iter_ == 2
 
 
+def test_warm_start_takes_no_units_away():
+    X = toy_data()
+    model = growing(3, warm_start=True).fit(X)
+    before = pickle.dumps(model.components_)
+    with pytest.raises(ValueError, match="at least the 3 units of the earlier fit"):
+        model.set_params(n_components=2).fit(X)
+    assert pickle.dumps(model.components_) == before
+    assert model.set_params(warm_start=False).fit(X).n_components_ == 2
+
+
 def test_history_keeps_one_entry_per_step():
     """Validation data may come with a later fit."""
     X = toy_data()
