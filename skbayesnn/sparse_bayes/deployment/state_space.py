@@ -1,5 +1,6 @@
 """A fitted dynamic model as x(t+1) = f(x(t), u(t)), y(t) = g(x(t), u(t))."""
 
+from collections.abc import Mapping
 from numbers import Integral
 
 import numpy as np
@@ -302,13 +303,14 @@ class StateSpaceModel:
 
         Parameters
         ----------
-        u : float or array-like of shape (n_inputs,), default=None
+        u : float, array-like of shape (n_inputs,) or dict, default=None
             Inputs, NaN where they are to be found. By default all are if ``y`` is
             given or the model is integrating, and none is otherwise: the training
-            means.
-        y : float or array-like of shape (n_outputs,), default=None
+            means. A dict, as ``{"feed": 2.0}``, has some of them by their names, and
+            the default for the others.
+        y : float, array-like of shape (n_outputs,) or dict, default=None
             Outputs, NaN where they are to be found, as by default. An integrating model
-            rests at any level; by default at the training means.
+            rests at any level; by default at the training means. Or some by name.
 
         Returns
         -------
@@ -334,13 +336,10 @@ class StateSpaceModel:
                 "those of estimators_ one by one."
             )
         u_mean, y_mean = equations.means
-        if u is None:
-            all_free = y is not None or self.is_integrating
-            u = np.full(self.n_inputs, np.nan) if all_free else u_mean
-        if y is None:
-            y = y_mean if self.is_integrating else np.full(self.n_outputs, np.nan)
-        u = _as_vector(u, self.n_inputs, "u", "inputs")
-        y = _as_vector(y, self.n_outputs, "y", "outputs")
+        all_free = y is not None or self.is_integrating
+        u = self._inputs(u, np.full(self.n_inputs, np.nan) if all_free else u_mean)
+        free = np.full(self.n_outputs, np.nan)
+        y = self._outputs(y, y_mean if self.is_integrating else free)
         U, Y = points.find(equations, u, y, equations.guesses())
         points.warn_outside(equations, U)
         x = equations.constant_state(U, Y)
@@ -380,9 +379,10 @@ class StateSpaceModel:
         ----------
         n_steps : int, default=100
             Rows to compute; in the first of them, the input has already moved.
-        u : float or array-like of shape (n_inputs,), default=None
+        u : float, array-like of shape (n_inputs,) or dict, default=None
             Inputs at rest before the step; the training means by default, for an
-            integrating model those of its operating point.
+            integrating model those of its operating point. A dict has some of them by
+            their names, with the training means of the others.
         y : float or array-like of shape (n_outputs,), default=None
             Level of an integrating model; the training means by default. Others rest
             where ``u`` has them.
@@ -406,7 +406,7 @@ class StateSpaceModel:
         ----------
         n_steps : int, default=100
             Rows to compute; in the first of them the input is moved.
-        u : float or array-like of shape (n_inputs,), default=None
+        u : float, array-like of shape (n_inputs,) or dict, default=None
             Inputs at rest, as in :meth:`step_response`.
         y : float or array-like of shape (n_outputs,), default=None
             Level of an integrating model.
@@ -430,8 +430,8 @@ class StateSpaceModel:
         values : array-like of shape (n_values,)
             Values of the input, best in order: each search starts at the outputs of
             the value before.
-        u : float or array-like of shape (n_inputs,), default=None
-            The other inputs; the training means by default.
+        u : float, array-like of shape (n_inputs,) or dict, default=None
+            The other inputs, in a dict by their names; the training means by default.
         input : int or str, default=0
             Which input varies, its number or its name.
 
@@ -448,8 +448,7 @@ class StateSpaceModel:
         """
         if self.is_integrating:
             raise ValueError("An integrating model has no static gain.")
-        u = self._equations.means[0] if u is None else u
-        u = _as_vector(u, self.n_inputs, "u", "inputs").copy()
+        u = self._inputs(u, self._equations.means[0]).copy()
         values = np.atleast_1d(np.asarray(values, dtype=np.float64))
         if values.ndim > 1:
             raise ValueError(
@@ -490,6 +489,14 @@ class StateSpaceModel:
         x = _as_vector(x, self.n_states, "x", "states")
         return x, _as_vector(u, self.n_inputs, "u", "inputs")
 
+    def _inputs(self, u, default):
+        """``u`` as a vector; ``default`` for what is not given."""
+        return _vector_of(u, default, self.input_names, "u", "inputs")
+
+    def _outputs(self, y, default):
+        """``y`` as a vector; ``default`` for what is not given."""
+        return _vector_of(y, default, self.output_names, "y", "outputs")
+
     def _input_number(self, input):
         if isinstance(input, str) and input in self.input_names:
             return self.input_names.index(input)
@@ -506,8 +513,7 @@ class StateSpaceModel:
         if u is None and self.is_integrating:
             u = self.find_operating_point(y=y).u
         u_mean, y_mean = self._equations.means
-        u = _as_vector(u_mean if u is None else u, self.n_inputs, "u", "inputs")
-        y = _as_vector(y_mean if y is None else y, self.n_outputs, "y", "outputs")
+        u, y = self._inputs(u, u_mean), self._outputs(y, y_mean)
         change = np.zeros((n_steps, self.n_inputs))
         change[rows, k] = _check_amplitude(amplitude, self.input_names[k])
         forecast = responses.respond(self._equations, u, y, change)
@@ -529,6 +535,23 @@ def _check_amplitude(amplitude, name):
             f"{found}. Choose the input by input=..., and respond to one at a time."
         )
     return float(value.item())
+
+
+def _vector_of(value, default, names, name, what):
+    """A vector of numbers, of which a dict gives some, and None gives none."""
+    if not isinstance(value, Mapping):
+        value = default if value is None else value
+        return _as_vector(value, len(names), name, what)
+    unknown = [key for key in value if key not in names]
+    if unknown:
+        raise ValueError(
+            f"{name} must name {what} of the model, which are {list(names)}; got "
+            f"{unknown[0]!r}."
+        )
+    given = _as_vector(list(value.values()), len(value), name, what)
+    vector = np.array(default, dtype=np.float64)
+    vector[[names.index(key) for key in value]] = given
+    return vector
 
 
 def _as_vector(value, length, name, what):
