@@ -471,6 +471,34 @@ def fed_back_errors(run, gains, errors):
     return _carry_noise(run, gains, np.zeros_like(errors), errors, n_past, n_past)
 
 
+def draw_fed_back_errors(run, gains, errors, n_draws, rng):
+    """Draws of the errors whose variances are those of `fed_back_errors`.
+
+    Returns
+    -------
+    paths : (n_draws, n_rows, n_outputs)
+    """
+    n_rows, n_outputs, _ = gains.shape
+    n_before, paths = _longest_lag(run), np.empty((n_draws, n_rows, n_outputs))
+    firsts = np.flatnonzero(run.origin == np.arange(n_rows))
+    for first, last in zip(firsts, np.append(firsts[1:], n_rows), strict=True):
+        part = np.zeros((n_draws, n_before + last - first, n_outputs))
+        part[:, :n_before] = errors * rng.normal(size=(n_draws, n_before, n_outputs))
+        _carry_errors(run.feedback.terms, gains[first:last], part, n_before)
+        paths[:, first:last] = part[:, n_before:]
+    return paths
+
+
+@kernel
+def _carry_errors(terms, gains, paths, n_before):
+    for path in paths:
+        for row in range(len(gains)):
+            for f in range(len(terms.lag)):
+                past = path[n_before + row - terms.lag[f], terms.output[f]]
+                for o in range(path.shape[1]):
+                    path[n_before + row, o] += gains[row, o, f] * past
+
+
 def _longest_lag(run):
     return int(run.feedback.terms.lag.max(initial=0))
 

@@ -24,12 +24,9 @@ from .forecast import (
     ahead as forecast_ahead,
 )
 from .forecast import (
-    free_run as forecast_free_run,
-)
-from .forecast import (
     one_step as forecast_one_step,
 )
-from .runs import free_runs, laid_out, linearize, runs_ahead
+from .runs import draw_noise, free_runs, laid_out, linearize, runs_ahead
 
 # Memory of the runs of all draws at a time.
 BATCH_BYTES = 32 * 2**20
@@ -73,12 +70,12 @@ def ahead(network, record, horizon, n_samples, rng):
 
 def free_run(network, record, n_known, n_samples, rng, from_measured=False):
     """Draws of free runs from the first ``n_known`` rows of each session."""
-    batches = [free_runs(record.starts, n_known)]
-    drawn, diverged = _run(network, record, batches, n_samples, rng)
-    if _path_is_linear(network.fitted):
-        arguments = _certain(network), record, n_known, True, from_measured
-        std = forecast_free_run(*arguments).std
-        _add_noise(network.fitted, drawn, std, rng)
+    fitted, runs = network.fitted, free_runs(record.starts, n_known)
+    drawn, diverged = _run(network, record, [runs], n_samples, rng)
+    if _path_is_linear(fitted):
+        run = laid_out(network, record, runs)
+        noise = draw_noise(fitted, run, from_measured, n_samples, rng)
+        drawn[:, runs.rows] += noise * fitted.scaling.y_scale
     return _with_initial_rows(drawn, record, n_known), diverged
 
 

@@ -10,13 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.recursion import (
+    draw_fed_back_errors,
     fed_back_errors,
     fed_back_noise,
     run_path,
     sensitivity_blocks,
 )
 from ..records.layout import lay_out
-from .posterior import apply_covariance
+from . import posterior
 
 # Memory of the derivatives of one block of rows.
 BLOCK_BYTES = 4 * 2**20
@@ -140,7 +141,7 @@ def simulate_variance(fitted, run, from_measured):
             outputs[rows] = part
             flat = S.reshape(part.size, S.shape[2])
             by_weights = np.einsum(
-                "ij,ji->i", flat, apply_covariance(fitted.covariance, flat.T)
+                "ij,ji->i", flat, posterior.apply_covariance(fitted.covariance, flat.T)
             )
             variance[rows] = by_weights.reshape(part.shape)
         of_noise = _noise(fitted, run, gains, from_measured)
@@ -169,10 +170,50 @@ def _ceiling(fitted, run, gains):
     """
     known = fitted.free_run_std is not None
     ceiling = np.full(gains.shape[:2], fitted.free_run_std**2 if known else np.inf)
-    excess = np.maximum(fitted.noise_std**2 - ceiling, 0.0)
+    excess = _excess(fitted)
     if not excess.any():
         return ceiling
     by_errors = fed_back_errors(run, gains, fitted.free_run_std)
     of_first = by_errors[run.origin]
     growth = np.where(of_first > 0.0, by_errors / of_first, 1.0)
     return ceiling + excess * np.where(np.isfinite(growth), growth, 1.0)
+
+
+def _excess(fitted):
+    """What the variances of errors one step ahead have more than those of free runs."""
+    if fitted.free_run_std is None:
+        return np.zeros(1)
+    return np.maximum(fitted.noise_std**2 - fitted.free_run_std**2, 0.0)
+
+
+def draw_noise(fitted, run, from_measured, n_draws, rng):
+    """Draws (n_draws, n_rows, n_outputs) of the noise of a path, as in `Path.of_noise`.
+
+    What errors of the outputs before a free run add, such as one of the level of a
+    model of differences, stays in a path from row to row.
+    """
+    shape = n_draws, len(run.X), len(fitted.noise_std)
+    gains = np.zeros((*shape[1:], len(run.feedback.terms.lag)))
+    with np.errstate(all="ignore"):
+        for part in linearize(fitted, run):
+            rows, _, _, gains[rows], _ = part
+        variance = _noise(fitted, run, gains, from_measured)
+        lasting, noise = np.zeros(shape[1:]), 0.0
+        if not from_measured and _excess(fitted).any():
+            noise, lasting = _draw_start_errors(fitted, run, gains, n_draws, rng)
+    white = np.sqrt(np.maximum(variance - lasting, 0.0))
+    return noise + posterior.unit_noise(fitted, shape, rng) * white
+
+
+def _draw_start_errors(fitted, run, gains, n_draws, rng):
+    """Draws of what `_ceiling` adds, and their variance; 0 where it grows no more."""
+    errors = fitted.free_run_std
+    variance = fed_back_errors(run, gains, errors)
+    of_first = variance[run.origin]
+    factor = _excess(fitted) / np.where(of_first > 0.0, of_first, np.inf)
+    paths = draw_fed_back_errors(run, gains, errors, n_draws, rng) * np.sqrt(factor)
+    variance *= factor
+    lost = ~(np.isfinite(variance) & np.isfinite(paths).all(axis=0))
+    variance[lost] = 0.0
+    paths[:, lost] = 0.0
+    return paths, variance

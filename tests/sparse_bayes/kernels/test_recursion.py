@@ -442,3 +442,20 @@ def test_fed_back_noise_keeps_its_variance():
     found = recursion.fed_back_noise(run, np.tile(gain, (400, 1, 1)), noise)
     assert_allclose(found[-1], expected, rtol=1e-6)
     assert_allclose(found[0], noise**2, rtol=1e-12)
+
+
+def test_draws_of_fed_back_errors_have_their_variance():
+    """Of two runs, whose outputs depend on each other."""
+    rng, n_draws = np.random.default_rng(0), 2000
+    run = Run(hidden=(), n_outputs=2, lags=(1, 2), n_rows=40).records
+    run = run._replace(origin=np.repeat([0, 25], [25, 15]))
+    gains = 0.4 * rng.standard_normal((40, 2, len(run.feedback.terms.lag)))
+    errors = np.array([0.1, 1.0])
+    variance = recursion.fed_back_errors(run, gains, errors)
+    paths = recursion.draw_fed_back_errors(run, gains, errors, n_draws, rng)
+    # the standard error of a standard deviation is std / sqrt(2 n)
+    tolerance = 5.0 / np.sqrt(2.0 * n_draws)
+    assert_allclose(paths.std(axis=0), np.sqrt(variance), rtol=tolerance)
+    # the errors before one run are not those before the other
+    both = np.corrcoef(paths[:, [0, 25], 0].T)[0, 1]
+    assert abs(both) < 5.0 / np.sqrt(n_draws)

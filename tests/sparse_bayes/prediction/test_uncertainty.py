@@ -237,6 +237,14 @@ def test_bands_of_differences_hold_the_error_of_the_first_level(noise):
     held = (np.abs(y - mean) < 1.96 * std).reshape(-1, 60)[:, model.max_lag_ :]
     for part in (held[:, :10], held[:, 10:]):
         assert 0.88 < part.mean() < 0.99
+    # a draw has the same error of the level in all rows: its steps have none
+    draws = model.sample_y(u[:60], y_init=y[: model.max_lag_], n_samples=N_DRAWS)
+    draws, std = draws[model.max_lag_ :], std[model.max_lag_ : 60]
+    assert_allclose(draws.std(axis=1), std, rtol=STD_TOLERANCE)
+    kept = fitted_network(model)
+    of_step = np.sqrt(2) * kept.free_run_std[0] * kept.scaling.y_scale[0]
+    late = np.diff(draws, axis=0)[30:]
+    assert_allclose(late.std(axis=1), of_step, rtol=STD_TOLERANCE)
 
 
 @pytest.mark.slow
