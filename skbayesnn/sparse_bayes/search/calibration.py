@@ -33,14 +33,17 @@ def band_factor(networks, ensemble, data):
         Whose bands they are.
     data : CutRecord
     """
-    deviations = [
+    found = [
         _deviations(members, ensemble, fold, data) for fold, members in networks.items()
     ]
-    of_outputs = [[d[:, o] for d in deviations] for o in range(data.Y.shape[1])]
-    factor = np.array([typical_factor(parts) for parts in of_outputs])
+    deviations, floors = (
+        [[part[:, o] for part in parts] for o in range(data.Y.shape[1])]
+        for parts in zip(*found, strict=True)
+    )
+    factor = np.array(list(map(typical_factor, deviations, floors)))
     if _is_linear(ensemble):
         factor = np.maximum(factor, 1.0)
-    return factor * [widening(parts) for parts in of_outputs]
+    return factor * [widening(parts) for parts in deviations]
 
 
 def for_drift(factor, table, candidates):
@@ -67,13 +70,18 @@ def _is_linear(ensemble):
 
 
 def _deviations(members, ensemble, fold, data):
-    """Errors (n_rows, n_outputs) in standard deviations, NaN where there are none."""
+    """Errors (n_rows, n_outputs) in standard deviations, NaN where there are none.
+
+    And the part of these standard deviations below which no factor makes them.
+    """
     unseen = Ensemble(tuple(members), np.full(len(members), 1.0 / len(members)))
-    found = [np.zeros((0, data.Y.shape[1]))]
+    nothing = np.zeros((0, data.Y.shape[1]))
+    found, floors = [nothing], [nothing]
     for run in held_out_runs([*members, *ensemble.members], fold, data):
         arguments = run.record, run.n_known, np.inf
         mean = forecast(unseen, *arguments, return_std=False).mean
-        std = forecast(ensemble, *arguments, return_std=True).std
-        judged = run.judged
-        found.append((run.target[judged] - mean[judged]) / std[judged])
-    return np.concatenate(found)
+        whole, judged = forecast(ensemble, *arguments, return_std=True), run.judged
+        std = whole.std[judged]
+        found.append((run.target[judged] - mean[judged]) / std)
+        floors.append(whole.least[judged] / std)
+    return np.concatenate(found), np.concatenate(floors)

@@ -4,6 +4,13 @@ Each stretch has a factor with which its bands of 95 % hold 95 % of its rows. Th
 of these is that of a typical stretch: the fits whose errors are seen had fewer rows and
 cycles than the ensemble whose bands they judge, and in some stretches failed.
 
+No factor makes a band narrower than noise and start ask for (`bands.with_factor`). A
+stretch in which they make up nearly the whole band tells of no smaller factor, however
+small its errors: there, none would change anything, and in a new record it would take
+away what is unknown beside the noise. Of an oscillator whose response jumps, the noise
+of the first rows may grow to more than the output itself, while the run that was
+measured did not jump.
+
 Errors of a free run are mostly alike from row to row, and then tell less than as many
 independent ones. If :math:`r_j` is the correlation of errors j rows apart, n of them
 tell as much of their variance as
@@ -35,17 +42,30 @@ _LEVEL, _DEVIATIONS = 0.95, 1.959963984540054
 _FEWEST, _CHANCE = 2.0, 2.0
 
 
-def typical_factor(deviations):
+def typical_factor(deviations, floors=None):
     """The median of the factors of the stretches; 1 without any deviation.
+
+    That of a stretch is not below the one at which 95 % of its rows would have reached
+    their floor.
 
     Parameters
     ----------
     deviations : list of ndarray of shape (n_rows,)
         Errors over standard deviations, of one output, in the rows of each stretch
         that was held out; NaN where there is none.
+    floors : list of ndarray of shape (n_rows,), optional
+        The part of the standard deviations in these rows below which no factor makes
+        them. By default, they have no floor.
     """
-    parts = [np.abs(part[~np.isnan(part)]) for part in deviations]
-    factors = [np.quantile(part, _LEVEL) / _DEVIATIONS for part in parts if len(part)]
+    if floors is None:
+        floors = [np.zeros(len(part)) for part in deviations]
+    factors = []
+    for part, floor in zip(deviations, floors, strict=True):
+        known = ~np.isnan(part)
+        if known.any():
+            by_errors = np.quantile(np.abs(part[known]), _LEVEL) / _DEVIATIONS
+            without_effect = np.quantile(floor[known], 1.0 - _LEVEL)
+            factors.append(max(by_errors, without_effect))
     return float(np.median(factors)) if factors else 1.0
 
 

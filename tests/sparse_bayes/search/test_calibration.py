@@ -46,19 +46,20 @@ def network():
     return model.fit(u, y)._model.ensemble.members[0]
 
 
-def with_std(network, times):
-    """The network, with other standard deviations."""
+def with_std(network, times, of_noise=None):
+    """The network, with other standard deviations: those of its weights and noise."""
     fitted = network.fitted
+    of_noise = times if of_noise is None else of_noise
     fitted = fitted._replace(
-        free_run_std=times * fitted.free_run_std,
+        free_run_std=of_noise * fitted.free_run_std,
         covariance=times**2 * fitted.covariance,
     )
     return network._replace(fitted=fitted)
 
 
-def alone(network, folds, times=1.0):
+def alone(network, folds, times=1.0, of_noise=None):
     """A network as what saw no fold, and as the ensemble whose bands are judged."""
-    ensemble = Ensemble.single(*with_std(network, times))
+    ensemble = Ensemble.single(*with_std(network, times, of_noise))
     return {fold: [network] for fold in folds}, ensemble
 
 
@@ -78,13 +79,28 @@ def test_narrow_bands_are_widened_and_wide_ones_narrowed(
     monkeypatch.setattr(calibration, "widening", lambda parts: 1.5)
     data = data_of(*output_error(3000, seed=1))
     found = [
-        band_factor(*alone(network, range(5), times), data)
-        for times in (0.25, 0.5, 4.0)
+        band_factor(*alone(network, range(5), times), data) for times in (0.25, 0.5)
     ]
     assert_allclose(found[0], 2.0 * found[1], rtol=1e-6)
+    # weights that are known better than they seem to be
+    weights = alone(network, range(5), 200.0, of_noise=1.0)
     # those of a linear model are only made wider, as errors that are few make all
-    narrow = 1.5 if is_linear else found[1] / 8.0
-    assert_allclose(found[2], narrow, rtol=1e-6)
+    if is_linear:
+        assert_allclose(band_factor(*weights, data), 1.5, rtol=1e-6)
+    else:
+        assert band_factor(*weights, data) < 0.5 * 1.5
+
+
+def test_stretches_full_of_noise_do_not_narrow_what_else_is_unknown(
+    network, monkeypatch
+):
+    """Where noise alone makes bands too wide, no factor is learned that cannot act."""
+    monkeypatch.setattr(calibration, "_is_linear", lambda ensemble: False)
+    monkeypatch.setattr(calibration, "widening", lambda parts: 1.0)
+    data = data_of(*output_error(3000, seed=1))
+    for times in 4.0, 40.0:
+        noise = alone(network, range(5), 1.0, of_noise=times)
+        assert_allclose(band_factor(*noise, data), 1.0, rtol=0.01)
 
 
 @pytest.mark.parametrize("kind", ["network", "states"])

@@ -32,6 +32,23 @@ def test_the_median_of_the_stretches_counts():
     assert typical_factor([]) == typical_factor([np.array([np.nan])]) == 1.0
 
 
+def test_a_stretch_tells_of_no_factor_that_would_not_change_it():
+    rng = np.random.default_rng(0)
+    parts = [0.1 * rng.standard_normal(2000) for _ in range(3)]
+    free = typical_factor(parts)
+    assert free < 0.11
+    # noise and start make up a part of the bands, in nearly all rows
+    for floor in 0.02, 0.7, 1.0:
+        floors = [np.full(2000, floor) for _ in parts]
+        assert_allclose(typical_factor(parts, floors), max(free, floor))
+    # in a few rows, as at the start of a run: the others tell
+    few = [np.where(np.arange(2000) < 200, 1.0, 0.02) for _ in parts]
+    assert typical_factor(parts, few) == free
+    # bands that are too narrow are so whatever their floor is
+    wide = [30.0 * part for part in parts]
+    assert typical_factor(wide, floors) == typical_factor(wide)
+
+
 def test_many_independent_errors_widen_nothing():
     parts = list(np.random.default_rng(0).standard_normal((5, 4000)))
     assert 1.0 < widening(parts) < 1.01
