@@ -1,8 +1,13 @@
 """The time that a fit may take."""
 
 import time
+from contextlib import contextmanager
 
 import numpy as np
+
+
+class NoTime(Exception):
+    """What was to be done would not end in time."""
 
 
 class Clock:
@@ -24,3 +29,22 @@ class Clock:
     def over(self, fraction=1.0):
         """Whether this fraction of the time has passed."""
         return self.passed > fraction * self.max_time
+
+
+class Pace:
+    """How long work of one kind takes, by what was done of it within a `Clock`."""
+
+    def __init__(self, clock):
+        self.clock, self._seconds_of_one = clock, 0.0
+
+    @contextmanager
+    def work(self, amount):
+        """Do so much of it, in any unit; or raise `NoTime`, if that would be too late.
+
+        The first is begun as long as there is time at all.
+        """
+        began = self.clock.passed
+        if began + self._seconds_of_one * amount > self.clock.max_time:
+            raise NoTime
+        yield
+        self._seconds_of_one = (self.clock.passed - began) / amount

@@ -108,7 +108,7 @@ def _with_corrected_modes(settings, job, result, rows):
         return result
     with computing(settings.n_jobs, settings.learning_rate, settings.limit_blas):
         shift = mode_correction.find_shift(
-            rbm, base_of(job.train), rows, job.seed, settings.n_jobs
+            rbm, base_of(job.train), rows, job.seed, settings.n_jobs, job.clock
         )
     if shift is None:
         return result

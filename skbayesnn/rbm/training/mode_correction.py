@@ -27,6 +27,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from ..._clock import Clock, NoTime, Pace
 from ..._random import Stream, derived_seed
 from .. import listed_states
 from ..likelihood import annealing
@@ -117,13 +118,19 @@ class Draws(NamedTuple):
     """the most states of a sample"""
     seed: int
     n_jobs: int | None
+    pace: Pace
+    """of an annealing, for each state and temperature"""
 
     def sample(self, rbm, n_states, number):
-        """A `Sample` of a model, with the random numbers of this ``number``."""
+        """A `Sample` of a model, with the random numbers of this ``number``.
+
+        Raises `NoTime` where it would not end in time.
+        """
         if listed_states.can_list(rbm):
             return _independent(rbm, n_states, self._place(number))
-        amount = n_states, self.n_betas
-        return _annealed(rbm, self.base, amount, self._place(number), self.n_jobs)
+        amount, place = (n_states, self.n_betas), self._place(number)
+        with self.pace.work(n_states * self.n_betas):
+            return _annealed(rbm, self.base, amount, place, self.n_jobs)
 
     def by_rows(self, rbm, number):
         """The `Sample` by the hidden states of rows; None where it tells nothing more.
@@ -138,8 +145,10 @@ class Draws(NamedTuple):
         return int(derived_seed(self.seed, Stream.PROPORTIONS, number))
 
 
-def find_shift(rbm, base, rows, seed, n_jobs=None):
+def find_shift(rbm, base, rows, seed, n_jobs=None, clock=None):
     """The `Shift` that makes a model agree with rows; None if it gains nothing certain.
+
+    Nor is there one where it would take longer than the time that is left.
 
     Parameters
     ----------
@@ -149,9 +158,19 @@ def find_shift(rbm, base, rows, seed, n_jobs=None):
     rows : Rows
     seed : int
     n_jobs : int or None
+    clock : Clock or None
+        None for as long as it takes.
     """
+    draws = Draws(base, rows, _FEW_BETAS, 0, seed, n_jobs, Pace(clock or Clock()))
+    try:
+        return _find_shift(rbm, rows, draws)
+    except NoTime:
+        return None
+
+
+def _find_shift(rbm, rows, draws):
     target, n_rows = rows.mean(), len(rows)
-    draws, few = _first_draws(rbm, Draws(base, rows, _FEW_BETAS, 0, seed, n_jobs))
+    draws, few = _first_draws(rbm, draws)
     sample = _grown(rbm, draws, few, target)
     if sample is None or not _is_believed(sample, target, rows.units):
         return None

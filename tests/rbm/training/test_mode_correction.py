@@ -6,6 +6,7 @@ from grids import first_by_default
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skbayesnn import ContrastiveDivergenceRBM
+from skbayesnn._clock import Clock, Pace
 from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.likelihood.exact import log_partition
 from skbayesnn.rbm.states import all_states
@@ -57,7 +58,8 @@ def shift_for(rbm, X, seed=0):
 
 def draws_for(rows):
     base = base_of(rows)
-    return mode_correction.Draws(base, rows, N_BETAS, N_STATES, 0, None)
+    pace = Pace(Clock())
+    return mode_correction.Draws(base, rows, N_BETAS, N_STATES, 0, None, pace)
 
 
 @pytest.fixture(autouse=True, params=[False])
@@ -305,6 +307,41 @@ def runs(monkeypatch):
 
     monkeypatch.setattr(mode_correction.annealing, "run_forward", counted)
     return runs
+
+
+def test_no_sample_is_drawn_that_would_end_too_late(monkeypatch):
+    X, rbm, taken = modes_in([0.75, 0.25]), model_of(0.7), []
+    rows, annealed = Rows(X, 0.5), mode_correction._annealed
+
+    def timed(rbm, base, amount, *others):
+        taken.append(float(np.prod(amount)))
+        return annealed(rbm, base, amount, *others)
+
+    class Hands:
+        """A clock of which an annealing takes as long as it has work."""
+
+        def __init__(self, max_time):
+            self.max_time = max_time
+
+        @property
+        def passed(self):
+            return sum(taken)
+
+    def find(max_time):
+        taken.clear()
+        clock = Hands(max_time)
+        return mode_correction.find_shift(rbm, base_of(rows), rows, 0, None, clock)
+
+    monkeypatch.setattr(mode_correction, "_annealed", timed)
+    assert find(np.inf).gain > 0.1
+    needed = np.cumsum(taken)
+    assert len(needed) > 1
+    for n, whole in enumerate(needed):
+        assert find(whole - 1.0) is None
+        # how long the first one takes is not known before
+        assert len(taken) == max(n, 1)
+    assert find(needed[-1]).gain > 0.1
+    assert find(-1.0) is None and not taken
 
 
 def test_uneven_weights_get_more_temperatures(runs):
