@@ -10,19 +10,21 @@
    (`pair_tree`), which is a model of all pairs that matter before any training. The
    other one has units that were found by Frank-Wolfe searches, each on rows of its own.
    A tree is ahead at once, but gains less from training: while the winner may catch up
-   soon, both train on.
+   soon, both train on. In a limited time, which may be over before all sizes have been
+   compared, a tree that is ahead at once begins behind the first stage of the first
+   size.
 3. The best of them trains on from where it is. If it begins to overfit, other sizes
    that began at random weights are trained on as far: the same size and larger ones, as
    long as the larger one is better; then all smaller ones.
 """
 
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..learning import contrastive
-from . import gains, pair_tree
+from . import adaptive, gains, pair_tree
 from .history import append_record
 from .job import computing
 from .row_probabilities import error_of_lead
@@ -102,12 +104,16 @@ def compare(settings, search, job, task):
     interrupted, stopped = False, False
     records = None
     try:
-        winner, stages = _compare_sizes(settings, job, run)
+        tree = cache(partial(_tree, settings, job))
+        winner, stages = _compare_sizes(settings, job, run, tree)
         if settings.verbose and winner.n_units == _limit(job):
             n_units = winner.n_units
             print(f"no more than {n_units} units are tried: set n_components for more")
         searched = _searched(settings, search, winner.n_units)
-        best = _try_tree(settings, job, run, winner, stages)
+        best, pairs = winner, tree()
+        if pairs is not None:
+            # in a limited time, it may have begun
+            best = _compare_tree(run, winner, stages, trials.get(pairs.name, pairs))
         # what is recorded is what each had reached by as many updates as the others
         compared = dict(trials)
         winner = _overtaken(settings, job, run, best, winner)
@@ -144,8 +150,12 @@ def _limit(job):
     return max(1, min(MAX_UNITS, len(job.train)))
 
 
-def _compare_sizes(settings, job, run):
-    """The trial of the size that has won, and the rounds of the stages."""
+def _compare_sizes(settings, job, run, tree):
+    """The trial of the size that has won, and the rounds of the stages.
+
+    ``tree()`` gives the trial of a tree, which may begin behind the first stage of the
+    first size.
+    """
     limit = _limit(job)
     size, trials, stages = min(_FIRST, limit), [], _STAGES
     # bound: sizes double up to the limit
@@ -153,6 +163,7 @@ def _compare_sizes(settings, job, run):
         new = Trial(f"{size} units", size, partial(random_units, settings))
         new = run(new, stages[0])
         if not trials:
+            _begin_tree(job, run, tree, new)
             new, stages = _leave_plateau(new, run)
         for n_rounds in stages[1:]:
             new = run(new, n_rounds, effort_of([*trials, new]))
@@ -215,7 +226,8 @@ def _compare_start(run, winner, stages, new):
     """Another start, as far as it came while it kept up with the winner."""
     new, effort = new._replace(compared_with=winner), {}
     for n_rounds in stages:
-        new = run(new, n_rounds, effort)
+        if new.n_iter < n_rounds:
+            new = run(new, n_rounds, effort)
         score = winner.score_after(n_rounds)
         is_hopeless = new.score < score - hardly([winner])
         if is_hopeless or n_rounds >= winner.outcome.training.n_iter:
@@ -224,23 +236,53 @@ def _compare_start(run, winner, stages, new):
     return new
 
 
-def _try_tree(settings, job, run, winner, stages):
-    """The winner, or units for the pairs of a tree, and others where these learn."""
+def _tree(settings, job):
+    """The trial of a tree's pairs before its first round, or None without a tree."""
     if job.train.n_features > pair_tree.MAX_FEATURES:
-        return winner
-    n_units = winner.n_units
+        return None
     with computing(settings.n_jobs, settings.learning_rate):
         pairs = pair_tree.tree_model(job.train)
     n_pairs = len(pairs.weights)
     # as for all sizes, no more units than rows
     if not 0 < n_pairs <= len(job.train):
-        return winner
+        return None
     make_state = partial(tree_units, settings, job.train, pairs)
-    tree = Trial(f"tree of {n_pairs} pairs", n_pairs, make_state, is_tree=True)
+    return Trial(f"tree of {n_pairs} pairs", n_pairs, make_state, is_tree=True)
+
+
+def _begin_tree(job, run, tree, first):
+    """Begin with a tree where larger sizes may take all of a limited time.
+
+    One round tells whether it is ahead of the first size, which has had a whole stage.
+    """
+    clock = job.clock
+    if np.isinf(clock.max_time) or tree() is None:
+        return
+    new = tree()._replace(compared_with=first)
+    left = adaptive.COMPARED * clock.max_time - clock.passed
+    if _seconds_of_round(first, new) > left:
+        return
+    new = run(new, 1)
+    if new.score > first.score:
+        run(new, _STAGES[0], {})
+
+
+def _seconds_of_round(trial, other):
+    """How long a round of another size takes, by the last one of a trial.
+
+    The times are in proportion to the number of units, or less.
+    """
+    seconds = np.diff(trial.outcome.training.history["seconds"], prepend=0.0)[-1]
+    return seconds * max(1.0, other.n_units / trial.n_units)
+
+
+def _compare_tree(run, winner, stages, tree):
+    """The winner, or units for the pairs of a tree, and others where these learn."""
     tree = _compare_start(run, winner, stages, tree)
     best = best_of([winner, tree])
-    if n_units > n_pairs and tree.outcome.best.n_updates:
-        more = Trial(f"tree, {n_units} units", n_units, make_state)
+    n_units = winner.n_units
+    if n_units > tree.n_units and tree.outcome.best.n_updates:
+        more = Trial(f"tree, {n_units} units", n_units, tree.make_state)
         best = best_of([best, _compare_start(run, best, stages, more)])
     return best
 

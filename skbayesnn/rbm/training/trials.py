@@ -54,6 +54,11 @@ class Trial(NamedTuple):
         return self.outcome.best.validation
 
     @property
+    def n_iter(self):
+        """Rounds so far."""
+        return 0 if self.outcome is None else self.outcome.training.n_iter
+
+    @property
     def is_on_plateau(self):
         """Whether it is still where it started, and may yet leave."""
         has_gained = gains.has_left(self.outcome.first_score, self.score)

@@ -398,7 +398,7 @@ def resume_an_overfit_in(stage, monkeypatch, tmp_path):
         sizes, "_compare_start", lambda run, winner, stages, new: winner
     )
     monkeypatch.setattr(
-        sizes, "_try_tree", lambda settings, job, run, winner, stages: winner
+        sizes, "_compare_tree", lambda run, winner, stages, tree: winner
     )
     train, step, stages, taken = adaptive.train, contrastive.step, [], []
 

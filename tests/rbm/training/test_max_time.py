@@ -1,5 +1,7 @@
 """Automatic trainings that may take so many seconds."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -40,6 +42,22 @@ def test_no_size_is_tried_behind_the_time_for_it(monkeypatch, capsys):
     # the best one trains on
     assert any(line.startswith("training: ") for line in lines[place:])
     assert not any("refit: " in line for line in lines)
+
+
+def test_a_tree_that_is_ahead_at_once_comes_first_in_a_limited_time(capsys):
+    """Where there is time for all sizes, it changes nothing but the order."""
+    tuner = ContrastiveDivergenceRBM(max_updates=300)
+    parameters = dict(random_state=0, n_search_rows=100, fine_tune=tuner)
+    X, fits, sequences = rows(), [], []
+    for max_time in (None, 1e6):
+        model = FrankWolfeRBM(max_time=max_time, verbose=True, **parameters)
+        fits.append(model.fit(X))
+        names = re.findall("(?m)^([^:,]*).*: 100 updates", capsys.readouterr().out)
+        sequences.append(names)
+    assert_array_equal(*(fit.components_ for fit in fits))
+    usual, limited = sequences
+    assert limited[:2] == ["16 units", "tree of 11 pairs"]
+    assert usual[1] == "32 units" and sorted(limited) == sorted(usual)
 
 
 @pytest.mark.parametrize("kind", ["sizes", "rounds"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from training_points import adapting, path_of, point, settings_of, trial_of
 
+from skbayesnn._clock import Clock
 from skbayesnn.rbm import model as rbm_model
 from skbayesnn.rbm.learning import contrastive
 from skbayesnn.rbm.training import adaptive, gains, sizes
@@ -115,8 +116,8 @@ def test_larger_sizes_begin_with_these_temperatures(monkeypatch):
         needed = 5 if one.n_units == 32 else 1
         return trial_of(one.n_units, -30.0, n_replicas=max(needed, given or 1))
 
-    job = SimpleNamespace(train=range(1000))
-    winner, stages = sizes._compare_sizes(None, job, run)
+    job = SimpleNamespace(train=range(1000), clock=Clock())
+    winner, stages = sizes._compare_sizes(None, job, run, tree=None)
     assert (winner.n_units, stages) == (16, (4, 7))
     alone, first, second = [(16, 4, None), (16, 7, 1)], (32, 4, None), (32, 7, 5)
     assert asked == [*alone, first, second, (64, 4, None), (64, 7, 5)]
@@ -253,3 +254,36 @@ def test_a_tree_has_to_stay_ahead(winner, trees, sizes_gained, expected, n_round
     assert found.name == expected
     rounds = [(name, 10 + k) for k in range(n_rounds) for name in ("tree", "units")]
     assert ran == rounds
+
+
+@pytest.mark.parametrize(
+    ("max_time", "n_pairs", "score", "expected"),
+    [
+        # one round has to be ahead of what the first size has reached in four
+        (60.0, 8, -29.0, [(1, None), (4, {})]),
+        (60.0, 8, -31.0, [(1, None)]),
+        # two fifths of the time are enough for the largest of these trees alone
+        (10.0, 31, -29.0, [(1, None), (4, {})]),
+        (10.0, 40, -29.0, []),
+        # all sizes are compared first
+        (None, 8, -29.0, []),
+        (60.0, None, None, []),
+    ],
+)
+def test_a_tree_begins_early_in_a_limited_time(max_time, n_pairs, score, expected):
+    first, ran = trial_of(16, -30.0), []
+    history = {"seconds": np.array([0.5, 1.0, 1.5, 3.5])}
+    training = SimpleNamespace(history=history)
+    first = first._replace(outcome=first.outcome._replace(training=training))
+    job = SimpleNamespace(clock=Clock(max_time))
+
+    def tree():
+        return None if n_pairs is None else Trial("tree", n_pairs, None, is_tree=True)
+
+    def run(one, n_rounds, effort=None):
+        assert one.compared_with is first
+        ran.append((n_rounds, effort))
+        return trial_of(n_pairs, score)._replace(compared_with=first)
+
+    sizes._begin_tree(job, run, tree, first)
+    assert ran == expected
