@@ -178,10 +178,9 @@ class FrankWolfeRBM(BaseRBM):
     warm_start : bool, default=False
         Whether to continue from the previous fit, up to a raised ``n_components``, or,
         with "auto", by training the earlier units further. Fewer units than those of
-        the previous fit raise a ValueError. From weights of units other
-        than 1, no fit goes on with ``alpha="count"``. A fit that is interrupted
-        by Ctrl-C then keeps the last finished step of a growth, or the best round of a
-        training.
+        the previous fit raise a ValueError. From weights of units other than 1, no fit
+        goes on with ``alpha="count"``. A fit that is interrupted by Ctrl-C then keeps
+        the last finished step of a growth, or the best round of a training.
 
     Attributes
     ----------

@@ -60,10 +60,9 @@ TEXTS = {
         on until there is just time left to let the step size fall and to repeat the
         training on all rows, and corrects how likely its modes are if that ends in
         time. At least one round of updates is made, and the estimates at the end take
-        as long as they do. What is found in a limited time depends on the
-        machine and on ``n_jobs``. With a ``checkpoint``, it counts from the beginning
-        of each call; a fit that it has ended is complete, and more time does not go on
-        with it.
+        as long as they do. What is found in a limited time depends on the machine and
+        on ``n_jobs``. With a ``checkpoint``, it counts from the beginning of each call;
+        a fit that it has ended is complete, and more time does not go on with it.
         """,
     # attributes
     "components_": """

@@ -169,6 +169,7 @@ def find_shift(rbm, base, rows, seed, n_jobs=None, clock=None):
 
 
 def _find_shift(rbm, rows, draws):
+    """As `find_shift`; raises `NoTime` where that is over before."""
     target, n_rows = rows.mean(), len(rows)
     draws, few = _first_draws(rbm, draws)
     sample = _grown(rbm, draws, few, target)

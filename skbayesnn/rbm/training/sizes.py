@@ -195,7 +195,7 @@ def _compare_overfits(settings, run, winner, trials):
     first = winner = further(winner, np.inf, {}, until=gains.has_decay_or_cools)
     if not gains.has_decay(settings, winner.outcome.adapting):
         return winner
-    n_rounds = winner.outcome.training.n_iter + _MORE_ROUNDS
+    n_rounds = winner.n_iter + _MORE_ROUNDS
 
     def until(settings, adapting):
         is_over = gains.has_decay_or_cools(settings, adapting)
@@ -230,7 +230,7 @@ def _compare_start(run, winner, stages, new):
             new = run(new, n_rounds, effort)
         score = winner.score_after(n_rounds)
         is_hopeless = new.score < score - hardly([winner])
-        if is_hopeless or n_rounds >= winner.outcome.training.n_iter:
+        if is_hopeless or n_rounds >= winner.n_iter:
             break
         effort = effort_of([winner, new])
     return new
@@ -309,7 +309,7 @@ def _leads(settings, job, tree, winner):
 
 def _train_both(run, tree, winner):
     """The better of both, when the winner so far can no longer catch up."""
-    first = winner.outcome.training.n_iter + 1
+    first = winner.n_iter + 1
     for n_rounds in range(first, first + _BOTH_ROUNDS):
         lead = tree.score - winner.score
         may_gain = _CATCHES_UP * (winner.gain - tree.gain)

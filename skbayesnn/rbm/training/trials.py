@@ -163,7 +163,7 @@ def _place_of(trial, trials, stage):
     # one that has trained for longer is ahead for that alone, unless the other one has
     # ended and gets no better
     both = trial, best
-    rounds = [one.outcome.training.n_iter for one in both]
+    rounds = [one.n_iter for one in both]
     going_on = [n for n, one in zip(rounds, both, strict=True) if not one.has_ended]
     n_rounds = min(going_on, default=max(rounds))
     lead = trial.score_after(n_rounds) - best.score_after(n_rounds)

@@ -383,7 +383,7 @@ class StateSpaceModel:
             Inputs at rest before the step; the training means by default, for an
             integrating model those of its operating point. A dict has some of them by
             their names, with the training means of the others.
-        y : float or array-like of shape (n_outputs,), default=None
+        y : float, array-like of shape (n_outputs,) or dict, default=None
             Level of an integrating model; the training means by default. Others rest
             where ``u`` has them.
         amplitude : float, default=1.0
@@ -408,7 +408,7 @@ class StateSpaceModel:
             Rows to compute; in the first of them the input is moved.
         u : float, array-like of shape (n_inputs,) or dict, default=None
             Inputs at rest, as in :meth:`step_response`.
-        y : float or array-like of shape (n_outputs,), default=None
+        y : float, array-like of shape (n_outputs,) or dict, default=None
             Level of an integrating model.
         amplitude : float, default=1.0
             Height of the impulse, in units of the input.

@@ -170,13 +170,12 @@ def _ceiling(fitted, run, gains):
     """
     known = fitted.free_run_std is not None
     ceiling = np.full(gains.shape[:2], fitted.free_run_std**2 if known else np.inf)
-    excess = _excess(fitted)
-    if not excess.any():
+    if not _excess(fitted).any():
         return ceiling
-    by_errors = fed_back_errors(run, gains, fitted.free_run_std)
-    of_first = by_errors[run.origin]
-    growth = np.where(of_first > 0.0, by_errors / of_first, 1.0)
-    return ceiling + excess * np.where(np.isfinite(growth), growth, 1.0)
+    variance, _ = _of_start(fitted, run, gains)
+    # where it has no course of its own, as if it were new in each row
+    lasts = np.isfinite(variance)
+    return ceiling + np.where(lasts, variance, _excess(fitted))
 
 
 def _excess(fitted):
@@ -184,6 +183,19 @@ def _excess(fitted):
     if fitted.free_run_std is None:
         return np.zeros(1)
     return np.maximum(fitted.noise_std**2 - fitted.free_run_std**2, 0.0)
+
+
+def _of_start(fitted, run, gains):
+    """Variance (n_rows, n_outputs) that errors of the outputs before a run add to it.
+
+    In its first row it is the `_excess`; NaN or infinite where it has no course. And
+    the factor by which errors of free runs, fed back, have this variance.
+    """
+    by_errors = fed_back_errors(run, gains, fitted.free_run_std)
+    of_first = by_errors[run.origin]
+    of_first = np.where(of_first > 0.0, of_first, np.nan)
+    excess = _excess(fitted)
+    return excess * (by_errors / of_first), excess / of_first
 
 
 def draw_noise(fitted, run, from_measured, n_draws, rng):
@@ -197,23 +209,18 @@ def draw_noise(fitted, run, from_measured, n_draws, rng):
     with np.errstate(all="ignore"):
         for part in linearize(fitted, run):
             rows, _, _, gains[rows], _ = part
-        variance = _noise(fitted, run, gains, from_measured)
-        lasting, noise = np.zeros(shape[1:]), 0.0
-        if not from_measured and _excess(fitted).any():
-            noise, lasting = _draw_start_errors(fitted, run, gains, n_draws, rng)
-    white = np.sqrt(np.maximum(variance - lasting, 0.0))
-    return noise + posterior.unit_noise(fitted, shape, rng) * white
+        if from_measured or not _excess(fitted).any():
+            white, lasting = _noise(fitted, run, gains, from_measured), 0.0
+        else:
+            lasting = _draw_of_start(fitted, run, gains, n_draws, rng)
+            lost = ~np.isfinite(lasting).all(axis=0)
+            white = fitted.free_run_std**2 + lost * _excess(fitted)
+            lasting[:, lost] = 0.0
+    return lasting + posterior.unit_noise(fitted, shape, rng) * np.sqrt(white)
 
 
-def _draw_start_errors(fitted, run, gains, n_draws, rng):
-    """Draws of what `_ceiling` adds, and their variance; 0 where it grows no more."""
-    errors = fitted.free_run_std
-    variance = fed_back_errors(run, gains, errors)
-    of_first = variance[run.origin]
-    factor = _excess(fitted) / np.where(of_first > 0.0, of_first, np.inf)
-    paths = draw_fed_back_errors(run, gains, errors, n_draws, rng) * np.sqrt(factor)
-    variance *= factor
-    lost = ~(np.isfinite(variance) & np.isfinite(paths).all(axis=0))
-    variance[lost] = 0.0
-    paths[:, lost] = 0.0
-    return paths, variance
+def _draw_of_start(fitted, run, gains, n_draws, rng):
+    """Draws with the variance `_of_start`, not finite where it is not."""
+    variance, factor = _of_start(fitted, run, gains)
+    paths = draw_fed_back_errors(run, gains, fitted.free_run_std, n_draws, rng)
+    return np.where(np.isfinite(variance), np.sqrt(factor) * paths, np.nan)
