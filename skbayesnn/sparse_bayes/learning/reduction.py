@@ -6,6 +6,7 @@ it step by step stays where it is.
 """
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from . import cycle
 
@@ -65,6 +66,7 @@ def trial_cycles(settings, state, rng, may_go_on=None):
             cycles.append(found)
             if may_go_on and not may_go_on(cycles):
                 break
-    except FloatingPointError:
+    # the derivatives of a run that is nearly unstable have no precision
+    except (FloatingPointError, LinAlgError):
         return []
     return cycles

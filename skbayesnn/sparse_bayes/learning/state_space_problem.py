@@ -13,6 +13,7 @@ from .dense_rows import choose_fraction, take_fraction
 from .problem import Problem, is_constant, make_scaling, settings_of, warn_if_constant
 from .realization import LinearSystem, realize
 from .state_order import reduce_order
+from .unneeded_units import remove_hidden_units
 
 # Of the weights that lead from hidden units to states: the recursion begins close to a
 # linear one, which is stable.
@@ -205,8 +206,16 @@ def pose_state_space(
         starts=draws,
         n_screening=1,
         # another basis would mix levels with other states
-        reduce=None if difference else reduce_order,
+        reduce=remove_hidden_units if difference else _remove_states_and_units,
     )
+
+
+def _remove_states_and_units(settings, stage, state, max_cycles, rng):
+    """Yield the cycles of every smaller network; as `Problem.reduce`."""
+    for smaller, info in reduce_order(settings, stage, state, max_cycles, rng):
+        state = smaller
+        yield state, info
+    yield from remove_hidden_units(settings, stage, state, max_cycles, rng)
 
 
 def _linear_model(U, Y, starts, n_states, lag, difference):

@@ -11,35 +11,26 @@ away what is unknown beside the noise. Of an oscillator whose response jumps, th
 of the first rows may grow to more than the output itself, while the run that was
 measured did not jump.
 
-Errors of a free run are mostly alike from row to row, and then tell less than as many
-independent ones. If :math:`r_j` is the correlation of errors j rows apart, n of them
-tell as much of their variance as
-
-.. math:: \nu = \frac{n}{1 + 2 \sum_j r_j^2} , \qquad
-   m = \frac{n}{1 + 2 \sum_j r_j}
-
-independent ones, and of their mean as :math:`m` (Bartlett, 1935). With a variance from
-:math:`\nu` errors, Student's t takes the place of the normal distribution. And a
-disturbance that lasts is a part of what the fits have learned as the level: its mean
-over the record is missing in the errors, and another one is added in a new record.
-Together, bands become wider by
+Errors of a free run are mostly alike from row to row, and then tell as much as fewer
+independent ones: of their variance as :math:`\nu`, of their mean as m (see
+`independent_errors`). With a variance from :math:`\nu` errors, Student's t takes the
+place of the normal distribution. And a disturbance that lasts is a part of what the
+fits have learned as the level: its mean over the record is missing in the errors, and
+another one is added in a new record. Together, bands become wider by
 
 .. math:: \frac{t_\nu(0.975)}{1.96} \sqrt{\frac{1 + 1/m}{1 - 1/m}} .
-
-The squares count as far as they exceed those of chance, :math:`1 / n`; the sum of the
-correlations ends at the first one that may be by chance.
 """
 
 import numpy as np
-from scipy.signal import correlate
 from scipy.stats import t as student_t
+
+from ..learning.independent_errors import independent_errors
 
 # Fraction of the rows that a band is meant to hold where its factor is learned, and the
 # number of standard deviations that such a band reaches to both sides.
 _LEVEL, _DEVIATIONS = 0.95, 1.959963984540054
-# Independent errors that a record is taken to have at least, and standard errors beyond
-# which a correlation is none of chance.
-_FEWEST, _CHANCE = 2.0, 2.0
+# Independent errors that a record is taken to have at least.
+_FEWEST = 2.0
 
 
 def typical_factor(deviations, floors=None):
@@ -77,31 +68,10 @@ def widening(deviations):
     deviations : list of ndarray of shape (n_rows,)
         As of `typical_factor`. Without an error, by nothing: 1.
     """
-    found = _independent_errors(deviations)
+    found = independent_errors(deviations)
     if found is None:
         return 1.0
     of_variance, of_mean = found
     quantile = student_t.ppf(0.5 + 0.5 * _LEVEL, max(of_variance, _FEWEST))
     share = 1.0 / max(of_mean, _FEWEST)
     return float(quantile / _DEVIATIONS * np.sqrt((1.0 + share) / (1.0 - share)))
-
-
-def _independent_errors(deviations):
-    """How many independent errors tell as much of the variance, and of the mean.
-
-    None where there is no error.
-    """
-    n_errors = sum(np.count_nonzero(~np.isnan(part)) for part in deviations)
-    covariance = np.zeros(max(map(len, deviations), default=0))
-    for part in deviations:
-        if len(part):
-            known = np.nan_to_num(part)
-            covariance[: len(part)] += correlate(known, known)[len(part) - 1 :]
-    if not (len(covariance) and covariance[0] > 0.0):
-        return None
-    correlation = covariance[1:] / covariance[0]
-    squares = np.maximum(correlation**2 - 1.0 / n_errors, 0.0)
-    of_chance = correlation < _CHANCE / np.sqrt(n_errors)
-    end = of_chance.argmax() if of_chance.any() else len(correlation)
-    of_variance = n_errors / (1.0 + 2.0 * squares.sum())
-    return of_variance, n_errors / (1.0 + 2.0 * correlation[:end].sum())

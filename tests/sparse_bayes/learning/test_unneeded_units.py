@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 from grids import first_by_default
 
-from skbayesnn import SparseBayesMLPRegressor
-from skbayesnn.sparse_bayes.learning import cycle
+from skbayesnn import SparseBayesMLPRegressor, SparseBayesStateSpaceRegressor
+from skbayesnn.sparse_bayes.learning import cycle, unneeded_units
 from skbayesnn.sparse_bayes.learning.prior import init_prior
 from skbayesnn.sparse_bayes.learning.problem import pose
+from skbayesnn.sparse_bayes.learning.restarts import learn
+from skbayesnn.sparse_bayes.learning.state_space_problem import pose_state_space
 from skbayesnn.sparse_bayes.learning.unneeded_units import (
     _by_rise,
     _of_unit,
+    justified_strength,
+    remove_hidden_units,
     remove_units,
 )
 from skbayesnn.sparse_bayes.network import init_network, split_layers
@@ -142,3 +146,86 @@ def test_a_strength_above_one_gives_up_nothing_that_the_data_support():
     y += 0.3 * X[:, 5:].sum(axis=1) + 0.1 * rng.normal(size=150)
     model = SparseBayesMLPRegressor(reg_lambda=3.0, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.5
+
+
+def spring(noise, drift=0.0, n_rows=400):
+    """Force and position of a mass on a spring that becomes harder.
+
+    With noise, and with a disturbance that changes slowly.
+    """
+    rng = np.random.default_rng(0)
+    u = np.repeat(rng.normal(size=n_rows // 5), 5)
+    slow = np.zeros(n_rows)
+    for k in range(1, n_rows):
+        slow[k] = 0.97 * slow[k - 1] + 0.24 * rng.normal()
+    y, position, speed = np.zeros(n_rows), 0.0, 0.0
+    for k in range(n_rows):
+        y[k] = position
+        speed += 0.3 * (u[k] - 0.5 * speed - position - position**3)
+        position += 0.3 * speed
+    return u[:, None], y + noise * rng.normal(size=n_rows) + drift * slow
+
+
+def fit_of_states(u, y, strength):
+    """Settings, stage and state of a fit of two states with all of its units."""
+    model = SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=6, reg_lambda=strength, activation="tanh"
+    )
+    options = learning_options(model._fixed_parameters(), 1)
+    starts = np.array([0, len(y)])
+    problem = pose_state_space(options, u, y[:, None], starts, 2, 5)
+    problem = problem._replace(reduce=None)
+    (learned,) = learn(problem, 0, n_starts=2).networks
+    start, stage = learned.start, problem.stages[-1]
+    state = cycle.init(
+        problem.settings, stage.data, start.network, start.prior, start.noise
+    )
+    return problem.settings, stage, state._replace(idle_cycles=cycle.PATIENCE)
+
+
+def without_units(settings, stage, state):
+    """The states in which networks without units ended, the first one included."""
+    rng = np.random.default_rng(0)
+    cycles = remove_hidden_units(settings, stage, state, 30, rng)
+    return [state, *(smaller for smaller, _ in cycles)]
+
+
+@pytest.mark.parametrize("strength", first_by_default([5.0, 1.0]))
+def test_hidden_units_of_free_runs_leave_where_errors_are_alike(strength):
+    """Such errors tell as much as a few, which support few units."""
+    fit = fit_of_states(*spring(0.01, drift=0.05), strength)
+    assert justified_strength(fit[-1]) > 5.0
+    first, *_, last = without_units(*fit)
+    assert last.network.sizes[1] < first.network.sizes[1]
+    assert last.objective < first.objective
+    # they followed the disturbance at most
+    assert last.noise < 1.1 * first.noise
+
+
+def test_units_that_independent_errors_support_stay(monkeypatch):
+    """The objective alone, at a strength of 5, gives them up."""
+    fit = fit_of_states(*spring(0.02), 5.0)
+    assert justified_strength(fit[-1]) < 2.0
+    kept = without_units(*fit)[-1]
+    monkeypatch.setattr(unneeded_units, "justified_strength", lambda state: np.inf)
+    alone = without_units(*fit)[-1]
+    assert alone.network.sizes[1] < kept.network.sizes[1] < fit[-1].network.sizes[1]
+    assert alone.noise > 1.05 * kept.noise
+
+
+@pytest.mark.parametrize(
+    "fixed", [{"kappa_variance": 0.0, "kappa_weight": 0.0}, {"curvature": "diag"}]
+)
+def test_what_keeps_all_hidden_units(fixed):
+    settings, stage, state = fit_of_states(*spring(0.01, drift=0.05), 5.0)
+    assert len(without_units(settings._replace(**fixed), stage, state)) == 1
+
+
+def test_a_fit_of_hidden_states_has_few_units():
+    """It kept five of six."""
+    u, y = spring(0.01, drift=0.05)
+    model = SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=6, n_restarts=2, activation="tanh", random_state=0
+    ).fit(u, y)
+    (hidden,) = model._model.ensemble.members[0].fitted.network.sizes[1:-1]
+    assert hidden <= 3
