@@ -14,7 +14,12 @@ from skbayesnn.sparse_bayes.search.candidates import Candidate, Table
 from skbayesnn.sparse_bayes.search.comparison import Comparison
 from skbayesnn.sparse_bayes.search.members import evenly
 from skbayesnn.sparse_bayes.search.rounds import run_rounds
-from skbayesnn.sparse_bayes.search.search_space import OUTPUTS, Limits, SearchSpace
+from skbayesnn.sparse_bayes.search.search_space import (
+    OUTPUTS,
+    Grid,
+    Limits,
+    SearchSpace,
+)
 
 LAGS, STRENGTHS, CV = (2, 4), (3.0, 30.0), 3
 
@@ -175,6 +180,8 @@ def searched_lags(error, limits=LONG, **options):
 
 
 def space_of_kinds(**options):
+    """All kinds of models; layers of hidden states are given."""
+    options = {"units": Grid((0,)), **options}
     return SearchSpace(LIMITS, kinds=MODELS, current_input=True, **options)
 
 

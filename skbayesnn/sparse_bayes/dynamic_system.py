@@ -30,7 +30,14 @@ from .search.cut_record import check_windows, has_windows
 from .search.results import COLUMNS, search_attributes
 from .search.samples import without_outliers
 from .search.scored_rows import rows_for_all
-from .search.search_space import ACTIVATIONS, FEW_CYCLES, STATES, make_grid
+from .search.search_space import (
+    ACTIVATIONS,
+    FEW_CYCLES,
+    STATES,
+    STATES_UNITS,
+    Grid,
+    make_grid,
+)
 from .search.searched_ensemble import search_members
 from .search.states_round import MAX_STATES
 from .state_space_network import SparseBayesStateSpaceRegressor
@@ -38,7 +45,6 @@ from .training_record import check_training_record, no_sample_weight
 
 # Units of the networks that "auto" stands for.
 UNITS_OF_LAGS = (5,)
-UNITS_OF_STATES = (8,)
 # Of "auto", the longest lag of networks and the largest number of states that are
 # nearly always tried.
 LONGEST_LAG = 20
@@ -47,7 +53,7 @@ MOST_STATES = 6
 # the others random.
 STATES_STARTS = 4
 # Columns of ``cv_results_``.
-COLUMNS_OF_KINDS = (*COLUMNS, "n_states", "activation", "max_cycles")
+COLUMNS_OF_KINDS = (*COLUMNS, "n_states", "n_units", "activation", "max_cycles")
 # Parameters that the search for lags has as well.
 OF_LAGS = (
     *("lags", "reg_lambdas", "cv", "n_estimators", "noise", "focus", "output"),
@@ -128,8 +134,9 @@ class DynamicSystemRegressor(
         Candidates for ``reg_lambda`` of networks of both kinds. "auto" begins with 6
         and 20 for lags, with 5 for hidden states.
     hidden_layer_sizes : "auto", int or array-like of int, default="auto"
-        Units in each hidden layer before pruning. "auto" is 5 for lags and 8 for hidden
-        states.
+        Units in each hidden layer before pruning. "auto" is one layer, of 5 units for
+        lags, of 8 for hidden states, and of 4, 2 and 1 as long as half as many are as
+        good.
     cv : int, default=8
         Stretches with equally many measured rows into which every session is cut, or
         fewer where it is short, as in :class:`SparseBayesNARXRegressorCV`. At most five
@@ -160,9 +167,10 @@ class DynamicSystemRegressor(
     cv_results_ : dict of ndarray
         One row per reference ("mean", "last value") and per candidate, those that were
         kept first, as in :class:`SparseBayesNARXRegressorCV`. ``model`` is the kind;
-        ``n_states`` is 0 for lags, ``lag`` is 0 for hidden states; ``activation`` is
-        that of their units, and empty for lags; ``max_cycles`` is the largest number
-        of cycles of their last stage, and 0 for lags.
+        ``n_states`` is 0 for lags, ``lag`` is 0 for hidden states; ``n_units`` is the
+        number of their hidden units, and 0 for lags and where layers were given;
+        ``activation`` is that of their units, and empty for lags; ``max_cycles`` is the
+        largest number of cycles of their last stage, and 0 for lags.
     summary_ : str
         One line: what was chosen, and its error beside those of the references.
     {{band_factor}}
@@ -187,15 +195,16 @@ class DynamicSystemRegressor(
 
     Notes
     -----
-    A state-space network of four states is tried first, on three stretches, with tanh
-    units, and with rectified linear ones where its error is at most three times that of
-    the best linear model or network of lags. Others follow where it is at most 1.75
-    times as large, first the better one of these, fitted until convergence, with the
-    search for the number of states of :class:`SparseBayesStateSpaceRegressor`. Such
-    fits go on to the whole record, if they have seen all of its rows but those of a
-    stretch, as in records of up to 2,000 rows or of dense ones. As in
-    :class:`SparseBayesNARXRegressorCV`, fits that ended in a poor optimum are begun
-    anew.
+    A state-space network of four states and eight units is tried first, on three
+    stretches, with tanh units, and with rectified linear ones where its error is at
+    most three times that of the best linear model or network of lags. Others follow
+    where it is at most 1.75 times as large: first the better one of these with half of
+    the units, as long as that is as good, then the best one of these, fitted until
+    convergence, with the search for the number of states of
+    :class:`SparseBayesStateSpaceRegressor`. Such fits go on to the whole record, if
+    they have seen all of its rows but those of a stretch, as in records of up to 2,000
+    rows or of dense ones. As in :class:`SparseBayesNARXRegressorCV`, fits that ended in
+    a poor optimum are begun anew.
 
     With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` shows how far each
     round of the search is, and the time that it still takes (it needs rich). A callback
@@ -361,22 +370,21 @@ class DynamicSystemRegressor(
         if isinstance(states, str) and "states" in check_kinds(self.kinds):
             numbers = range(STATES[0], MAX_STATES + 1, 2)
             first = (least_states(given.U, given.Y, given.starts, numbers),)
-        units = check_hidden_layer_sizes(settings.states["hidden_layer_sizes"])
+        given = settings.states.get("hidden_layer_sizes")
+        has_units = given is None or len(check_hidden_layer_sizes(given)) > 0
         cycles = {min(self.max_cycles, FEW_CYCLES), self.max_cycles}
         return {
             "states": make_grid(states, first),
-            "activations": ACTIVATIONS if units else ACTIVATIONS[:1],
+            "units": Grid(STATES_UNITS, True) if given is None else Grid((0,)),
+            "activations": ACTIVATIONS if has_units else ACTIVATIONS[:1],
             "states_cycles": tuple(sorted(cycles)),
         }
 
     def _settings_of_fits(self, of_lags, data):
         """`Settings` of networks of lags and of hidden states."""
-        units = self.hidden_layer_sizes
-        states = {
-            "hidden_layer_sizes": UNITS_OF_STATES if isinstance(units, str) else units,
-            "noise": self.noise,
-            "n_restarts": STATES_STARTS,
-        }
+        states = {"noise": self.noise, "n_restarts": STATES_STARTS}
+        if not isinstance(self.hidden_layer_sizes, str):
+            states["hidden_layer_sizes"] = self.hidden_layer_sizes
         return of_lags._settings_of_fits(data)._replace(states=states)
 
 

@@ -217,7 +217,7 @@ def test_models_of_lags_are_those_of_the_search_for_lags(data):
     expected = quietly(SparseBayesNARXRegressorCV(**options | lags), u, y)
     model = quietly(dynamic(kinds=["linear", "network"]), u, y)
     added = model.cv_results_.keys() - expected.cv_results_.keys()
-    assert added == {"n_states", "activation", "max_cycles"}
+    assert added == {"n_states", "n_units", "activation", "max_cycles"}
     for name, values in expected.cv_results_.items():
         assert_array_equal(model.cv_results_[name], values)
     for arguments in (dict(y=y), dict(y=y, horizon=4), dict(y_init=y[:2])):

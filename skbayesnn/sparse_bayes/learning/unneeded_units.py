@@ -34,6 +34,8 @@ from .reduction import TRIAL_CYCLES, price, reduce_network, trial_cycles
 
 # Cycles of a trial behind which its pace is known.
 _FIRST_CYCLES = 3
+# Units of networks that run freely that are tried in turn; their cycles take longer.
+_FEW_TRIALS = 3
 
 
 def remove_units(settings, stage, state, max_cycles, rng):
@@ -73,8 +75,8 @@ def remove_hidden_units(settings, stage, state, max_cycles, rng):
         return
 
     def trials(state):
-        limit, drops = state.objective, _by_rise(state, with_inputs=False)
-        return _trials(settings, state, drops, limit, max_cycles, rng)
+        drops = _by_rise(state, with_inputs=False)[:_FEW_TRIALS]
+        return _trials(settings, state, drops, state.objective, max_cycles, rng)
 
     def is_enough(state, smaller):
         if smaller.objective > state.objective:

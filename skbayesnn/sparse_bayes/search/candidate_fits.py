@@ -93,6 +93,9 @@ def restored(stored, task, settings, sample):
 def make_model(candidate, seed, settings):
     """The estimator that a candidate stands for."""
     if candidate.model == "states":
+        parameters = dict(settings.states)
+        if candidate.n_units:
+            parameters["hidden_layer_sizes"] = candidate.n_units
         return SparseBayesStateSpaceRegressor(
             candidate.n_states,
             output=candidate.output,
@@ -100,7 +103,7 @@ def make_model(candidate, seed, settings):
             activation=candidate.activation,
             max_cycles=candidate.max_cycles,
             random_state=seed,
-            **settings.states,
+            **parameters,
         )
     parameters = dict(settings.lags)
     parameters["focus"] = candidate.fitted_to

@@ -26,6 +26,8 @@ class Candidate(NamedTuple):
     max_cycles : of the last stage of fits of hidden states; 0 for lags
     output : "level" or "difference"
     dead_times : rows of each input behind which its lags begin; empty for none
+    n_units : hidden units of a network of hidden states; 0 for lags, and where the
+        layers were given, which all candidates have
     """
 
     model: str
@@ -38,6 +40,7 @@ class Candidate(NamedTuple):
     max_cycles: int = 0
     output: str = "level"
     dead_times: tuple = ()
+    n_units: int = 0
 
     @property
     def dead_time(self):
@@ -63,6 +66,7 @@ class Candidate(NamedTuple):
             what += f" behind up to {self.dead_time} rows of dead time"
         if self.n_states:
             what = f"network of {self.n_states} hidden states"
+            what += f" and {self.n_units} units" if self.n_units else ""
             how = f", up to {self.max_cycles} cycles"
         if self.output == "difference":
             what += " for differences"

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from ..learning.realization import can_fit_arx
 
 # Grids of "auto". States begin with more where linear models need them, see
-# `linear_order`.
+# `linear_order`; units are halved as long as the smallest number is as good.
 LAGS = (5, 10, 20)
 STRENGTHS = (6.0, 20.0)
 STATES = (4,)
 STATES_STRENGTHS = (5.0,)
+STATES_UNITS = (8,)
 # How grids grow: the factor of the next longer lag, that of the next strength, and the
 # range of strengths.
 LAG_GROWTH = 1.6
@@ -94,6 +95,8 @@ class SearchSpace(NamedTuple):
     lags : Grid
     strengths : Grid, of networks of lags; see `strengths_of_states`
     states : Grid, numbers of hidden states
+    units : Grid, of hidden units of networks of hidden states, which are halved where
+        it grows; 0 where their layers were given
     kinds : kinds of models that were asked for, of "linear", "network", "states"
     fitted_to : errors that networks of lags are fitted to, "simulation", "prediction"
         or both; those of the first get more fits
@@ -109,6 +112,7 @@ class SearchSpace(NamedTuple):
     lags: Grid = Grid(LAGS, grows=True)
     strengths: Grid = Grid(STRENGTHS, grows=True)
     states: Grid = Grid(STATES, grows=True)
+    units: Grid = Grid(STATES_UNITS, grows=True)
     kinds: tuple = ("linear", "network")
     fitted_to: tuple = ("simulation",)
     current_input: bool | str = "auto"

@@ -5,6 +5,8 @@ system they are far behind. So a few of them are tried first, others only where 
 come close, and each of the others on a single fold where it is behind there.
 """
 
+from operator import attrgetter
+
 import numpy as np
 
 from .candidates import Candidate
@@ -24,11 +26,12 @@ def first_states(outputs, space):
     They have the first activation, and few cycles.
     """
     settings = space.activations[0], space.states_cycles[0]
+    given = {"n_units": space.units.values[0]}
     return [
-        Candidate("states", "simulation", 0, strength, True, n, *settings, output)
+        Candidate("states", "simulation", 0, s, True, n, *settings, output, **given)
         for output in outputs
         for n in _numbers_of_states(output, space)
-        for strength in space.strengths_of_states
+        for s in space.strengths_of_states
     ]
 
 
@@ -51,8 +54,9 @@ def states_round(first, comparison, space):
 
     Others are tried while the best is not far behind models of lags. They are those
     next to the best, see `_neighbours`. Of several that are as good as the best, the
-    one with the fewest states is taken for it, and then with the fewest cycles: fits of
-    more states and cycles take longer, and so do those that follow.
+    one with the fewest states is taken for it, and then with the fewest units and
+    cycles: fits of more take longer, and so do those that follow; and where a test
+    leaves the range of the record, networks of few units go astray less.
 
     Parameters
     ----------
@@ -77,7 +81,8 @@ def states_round(first, comparison, space):
     while ranked and error(ranked[0]) <= hopeless * least:
         output = leading(ranked, error).output
         alike = [c for c in ranked if c.output == output]
-        best = simplest(alike, error, lambda c: (c.n_states, c.max_cycles))
+        size = attrgetter("n_states", "n_units", "max_cycles")
+        best = simplest(alike, error, size)
         new = _neighbours(best, tried, comparison, space)
         if not new:
             break
@@ -88,37 +93,43 @@ def states_round(first, comparison, space):
 
 
 def _neighbours(best, tried, comparison, space):
-    """What is tried next to the best: the first of four that has something new.
+    """What is tried next to the best: the first of five that has something new.
 
-    Other activations, other numbers of cycles, more states, other strengths. More
-    states come before strengths, because the best strength depends on their number.
+    Other activations, half of the units, other numbers of cycles, more states, other
+    strengths. Fewer units come early, because what follows takes less time with them.
+    More states come before strengths, because the best strength depends on their
+    number.
     """
     tried = [c for c in tried if c.output == best.output]
     seen = {c.activation for c in tried}
     new = [best._replace(activation=a) for a in space.activations if a not in seen]
     if new:
         return new
+    alike = [c for c in tried if c.activation == best.activation]
+    fewer = best._replace(n_units=best.n_units // 2)
+    is_last = best.n_units == min(c.n_units for c in alike)
+    if space.units.grows and is_last and fewer.n_units:
+        return [fewer]
     seen = {c.max_cycles for c in tried}
     new = [best._replace(max_cycles=n) for n in space.states_cycles if n not in seen]
     if new:
         return new
-    like_best = best.activation, best.max_cycles
-    alike = [c for c in tried if (c.activation, c.max_cycles) == like_best]
+    alike = [c for c in alike if c.max_cycles == best.max_cycles]
     more = best._replace(n_states=best.n_states + 2)
-    may_grow = space.states.grows and more not in tried
+    may_grow = space.states.grows and more.n_states <= MAX_STATES and more not in tried
     if may_grow and _are_more_worth_it(best, alike, comparison):
         return [more]
     if not space.strengths.grows:
         return []
-    strengths = [c.reg_lambda for c in alike if c.n_states == best.n_states]
+    size = best.n_states, best.n_units
+    strengths = [c.reg_lambda for c in alike if (c.n_states, c.n_units) == size]
     following = strengths_beyond(best.reg_lambda, strengths)
     new = [best._replace(reg_lambda=s) for s in following]
     return [c for c in new if c not in tried]
 
 
 def _are_more_worth_it(best, alike, comparison):
-    """Whether the last states have made the error smaller, and more are allowed."""
+    """Whether the last states have made the error smaller."""
     fewer = [c for c in alike if c.n_states < best.n_states]
     before = min(map(comparison.error, fewer), default=np.inf)
-    worth = WORTH_MORE_STATES * comparison.error(best) <= before
-    return worth and best.n_states < MAX_STATES
+    return WORTH_MORE_STATES * comparison.error(best) <= before

@@ -34,6 +34,48 @@ def test_both_activations_are_tried_once():
     assert len([c for c in table.errors if c.model == "states"]) == 1
 
 
+def units_tried(errors, **options):
+    """Numbers of units and states of the networks that are tried, in their order."""
+    options = {"activations": ("tanh",), "units": Grid((8,), True), **options}
+    tried = searched_kinds(errors, **options).errors
+    return [(c.n_units, c.n_states) for c in tried if c.model == "states"]
+
+
+@pytest.mark.parametrize("needed", [8, 4, 2, 1])
+def test_units_are_halved_as_long_as_fewer_are_as_good(needed):
+    def errors(candidate):
+        if candidate.model != "states":
+            return 0.1
+        return 0.1 if candidate.n_units >= needed else 0.12
+
+    found = units_tried(errors)
+    least = max(needed // 2, 1)
+    numbers = [n for n in (8, 4, 2, 1) if n >= least]
+    assert list(dict.fromkeys(n for n, _ in found)) == numbers
+    # each of them once, before all that follows, which has as many as are needed
+    assert found[: len(numbers)] == [(n, 4) for n in numbers]
+    assert {n for n, _ in found[len(numbers) :]} == {needed}
+
+
+def test_units_that_are_given_stay():
+    for given in (0, 3):
+        found = units_tried(lambda candidate: 0.1, units=Grid((given,)))
+        assert {n for n, _ in found} == {given}
+
+
+def test_fewer_units_are_tried_with_the_better_activation():
+    def errors(candidate):
+        if candidate.model != "states":
+            return 0.1
+        return {"tanh": 0.1, "relu": 0.09}[candidate.activation]
+
+    both = ("tanh", "relu")
+    tried = searched_kinds(errors, activations=both, units=Grid((8,), True)).errors
+    found = [(c.activation, c.n_units) for c in tried if c.model == "states"]
+    assert found[:5] == [("tanh", 8), *(("relu", n) for n in (8, 4, 2, 1))]
+    assert set(found[5:]) == {("relu", 1)}
+
+
 @pytest.mark.parametrize("better", [15, 200])
 def test_fits_until_the_end_are_tried_once(better):
     """And the grids go on with those that are better."""
