@@ -222,10 +222,10 @@ def test_what_keeps_all_hidden_units(fixed):
 
 
 def test_a_fit_of_hidden_states_has_few_units():
-    """It kept five of six."""
+    """Of each of three seeds it kept three of six."""
     u, y = spring(0.01, drift=0.05)
     model = SparseBayesStateSpaceRegressor(
         2, hidden_layer_sizes=6, n_restarts=2, activation="tanh", random_state=0
     ).fit(u, y)
     (hidden,) = model._model.ensemble.members[0].fitted.network.sizes[1:-1]
-    assert hidden <= 3
+    assert hidden < 3
