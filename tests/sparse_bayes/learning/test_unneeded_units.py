@@ -9,6 +9,7 @@ from skbayesnn.sparse_bayes.learning import cycle, unneeded_units
 from skbayesnn.sparse_bayes.learning.prior import init_prior
 from skbayesnn.sparse_bayes.learning.problem import pose
 from skbayesnn.sparse_bayes.learning.restarts import learn
+from skbayesnn.sparse_bayes.learning.state_order import reduce_order
 from skbayesnn.sparse_bayes.learning.state_space_problem import pose_state_space
 from skbayesnn.sparse_bayes.learning.unneeded_units import (
     _by_rise,
@@ -229,3 +230,20 @@ def test_a_fit_of_hidden_states_has_few_units():
     ).fit(u, y)
     (hidden,) = model._model.ensemble.members[0].fitted.network.sizes[1:-1]
     assert hidden < 3
+
+
+def test_units_stay_where_states_at_the_starts_of_sessions_could_replace_them():
+    u, y = spring(0.01, drift=0.05)
+    model = SparseBayesStateSpaceRegressor(
+        2, hidden_layer_sizes=6, n_restarts=2, activation="tanh", random_state=0
+    )
+    options = learning_options(model._fixed_parameters(), 1)
+
+    def reduce_of(starts, difference):
+        arguments = u, y[:, None], np.array(starts), 2, 5, difference
+        return pose_state_space(options, *arguments).reduce
+
+    several = [0, 200, 400]
+    assert reduce_of([0, 400], True) is remove_hidden_units
+    assert reduce_of(several, True) is None
+    assert reduce_of(several, False) is reduce_order
