@@ -18,6 +18,8 @@ from .search_space import strengths_beyond
 # smaller by this factor.
 MAX_STATES = 10
 WORTH_MORE_STATES = 1.1
+# What makes one candidate smaller than another, the first of these before the others.
+_SIZE = attrgetter("n_states", "n_units", "max_cycles")
 
 
 def first_states(outputs, space):
@@ -26,12 +28,13 @@ def first_states(outputs, space):
     They have the first activation, and few cycles.
     """
     settings = space.activations[0], space.states_cycles[0]
-    given = {"n_units": space.units.values[0]}
+    base = Candidate("states", "simulation", 0, 0.0, True, 0, *settings)
+    base = base._replace(n_units=space.units.values[0])
     return [
-        Candidate("states", "simulation", 0, s, True, n, *settings, output, **given)
+        base._replace(output=output, n_states=n, reg_lambda=strength)
         for output in outputs
         for n in _numbers_of_states(output, space)
-        for s in space.strengths_of_states
+        for strength in space.strengths_of_states
     ]
 
 
@@ -81,8 +84,7 @@ def states_round(first, comparison, space):
     while ranked and error(ranked[0]) <= hopeless * least:
         output = leading(ranked, error).output
         alike = [c for c in ranked if c.output == output]
-        size = attrgetter("n_states", "n_units", "max_cycles")
-        best = simplest(alike, error, size)
+        best = simplest(alike, error, _SIZE)
         new = _neighbours(best, tried, comparison, space)
         if not new:
             break
